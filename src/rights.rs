@@ -9,7 +9,10 @@ use pudu_client::{
     store::{AccountPerson, AuditEntry, Db, PersonKeys},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 /// Place of the sender's id in a stored event.
 const EVENT_SENDER: &str = "/sender/id";
@@ -132,6 +135,18 @@ impl KnownUser {
             people: people("people"),
             secrets_only: people("secrets_only"),
         })
+    }
+
+    /// Returns who the user is, for people: an address or the names on the platforms.
+    pub(crate) fn label(&self) -> Option<String> {
+        const MAX_NAMES: usize = 3;
+        if self.user == UserId::local() {
+            return Some("the page, the terminal and the operator".to_owned());
+        }
+        let names: BTreeSet<&str> =
+            self.people.iter().map(|person| person.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let names: Vec<&str> = names.into_iter().take(MAX_NAMES).collect();
+        self.email.clone().or_else(|| (!names.is_empty()).then(|| names.join(", ")))
     }
 
     /// Returns what their rows are found by.

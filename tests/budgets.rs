@@ -316,6 +316,7 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
     let (good, table) = house.pudu(&["usage"]);
     assert!(good && table.contains("36000 tokens read, 4000 written, in 2 calls"), "{table}");
     assert!(table.contains("40000 of 30000 tokens spent, used up"), "{table}");
+    assert!(table.contains("Purposes\n  lead: 36000 tokens read") && !table.contains("forgotten"), "{table}");
 }
 
 #[tokio::test]

@@ -208,14 +208,17 @@ async fn questions_are_suggested_by_the_model_and_count_for_whoever_asks() {
         loop {
             let usage = api.call(Method::GET, "/api/usage", true, None).await.1;
             if let Some(model) = usage["models"].get(0) {
-                let spent = [&model["input_tokens"], &model["output_tokens"], &usage["people"][0]["name"]];
-                break json!(spent);
+                let names = ["people", "accounts", "callers"].map(|part| &usage[part][0]["name"]);
+                break json!([model["input_tokens"], model["output_tokens"], names]);
             }
             tokio::task::yield_now().await;
         }
     };
     let spent = tokio::time::timeout(SOON, spent).await.unwrap();
-    assert_eq!(spent, json!([1_000, 30, "default"]));
+    assert_eq!(spent, json!([1_000, 30, ["default", "api", "assistance"]]));
+    let (_, table) = api.house.pudu(&["usage"]);
+    assert!(table.contains("the operator (default): 1000 tokens read"), "{table}");
+    assert!(!table.contains("forgotten"), "{table}");
 
     let nothing = json!({"suggestions": []});
     api.house.model.next(Reply::text("I would rather not."));

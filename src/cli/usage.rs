@@ -4,7 +4,7 @@
 use super::{remote, run};
 use crate::{
     config::{LoadedConfig, Start},
-    gateway, home, opened,
+    gateway, home, opened, rights,
 };
 use anyhow::{Context, Result, anyhow};
 use pudu_client::net::reqwest::Method;
@@ -12,8 +12,13 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The parts of the table: their keys, and how they are called.
-const PARTS: [(&str, &str); 4] =
-    [("people", "People"), ("rooms", "Rooms"), ("accounts", "Accounts"), ("models", "Models")];
+const PARTS: [(&str, &str); 5] = [
+    ("people", "People"),
+    ("rooms", "Rooms"),
+    ("accounts", "Accounts"),
+    ("models", "Models"),
+    ("callers", "Purposes"),
+];
 
 /// Lists what was spent in so many days, today included.
 pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String> {
@@ -36,9 +41,14 @@ pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Re
         return Ok(Value::Null);
     }
     let db = opened::open(&fixed.database, &fixed.home).await?;
-    let facts = gateway::usage::facts(&db, &loaded.config.hot.budgets, days).await;
+    let hot = &loaded.config.hot;
+    let facts = async {
+        let known = rights::known(&db, &fixed.home, hot.timing.unpaired).await?;
+        gateway::usage::facts(&db, &hot.budgets, &known, days).await.context("the store cannot be read")
+    };
+    let facts = facts.await;
     db.close().await;
-    facts.context("the store cannot be read")
+    facts
 }
 
 /// Returns those of the budgets that are used up, a line each.
@@ -54,7 +64,7 @@ fn list<'f>(facts: &'f Value, key: &str) -> impl Iterator<Item = &'f Value> {
 fn table(facts: &Value) -> String {
     let mut text = String::new();
     for (key, title) in PARTS {
-        let rows: Vec<String> = list(facts, key).map(spent_line).collect();
+        let rows: Vec<String> = list(facts, key).map(|row| spent_line(row, key)).collect();
         if !rows.is_empty() {
             // Writing into a string cannot fail.
             let _ = writeln!(text, "{title}\n{}\n", rows.join("\n"));
@@ -70,7 +80,7 @@ fn table(facts: &Value) -> String {
     text.trim_end().to_owned()
 }
 
-fn spent_line(row: &Value) -> String {
+fn spent_line(row: &Value, part: &str) -> String {
     let number = |key: &str| row.get(key).and_then(Value::as_i64).unwrap_or(0);
     let costs = row.get("costs").and_then(Value::as_object).into_iter().flatten();
     let costs: String = costs.map(|(currency, amount)| format!(", {currency} {amount}")).collect();
@@ -80,7 +90,7 @@ fn spent_line(row: &Value) -> String {
     };
     format!(
         "  {}: {} tokens read, {} written{costs}, in {} calls{estimated}",
-        name(row),
+        name(row, part),
         number("input_tokens"),
         number("output_tokens"),
         number("calls"),
@@ -93,7 +103,7 @@ fn budget_line(budget: &Value) -> String {
     let used_up = if budget.get("used_up") == Some(&Value::Bool(true)) { ", used up" } else { "" };
     let whose = match text("scope") {
         "everybody" => "everybody".to_owned(),
-        scope => format!("{scope} {}", name(budget)),
+        scope => format!("{scope} {}", name(budget, if scope == "person" { "people" } else { scope })),
     };
     format!(
         "  {whose}, this {}: {} of {} {} spent{used_up}; it begins anew at {}",
@@ -105,10 +115,18 @@ fn budget_line(budget: &Value) -> String {
     )
 }
 
-/// Returns a name as it is safe to print. Spending of those who were forgotten has none.
-fn name(row: &Value) -> String {
-    match row.get("name").and_then(Value::as_str).unwrap_or_default() {
-        "" => "(forgotten people)".to_owned(),
-        name => name.chars().flat_map(char::escape_debug).collect(),
+/// Returns a name as it is safe to print. Spending of people who were forgotten has none, nor has that of programs into
+/// which pudu is built.
+fn name(row: &Value, part: &str) -> String {
+    let text = |key: &str| -> String {
+        let text = row.get(key).and_then(Value::as_str).unwrap_or_default();
+        let text: String = text.chars().flat_map(char::escape_debug).collect();
+        text.replace("\\'", "'").replace("\\\"", "\"")
+    };
+    match (text("name"), text("who"), part) {
+        (name, _, "people") if name.is_empty() => "(forgotten people)".to_owned(),
+        (name, _, _) if name.is_empty() => "(none)".to_owned(),
+        (name, who, _) if who.is_empty() => name,
+        (name, who, _) => format!("{who} ({name})"),
     }
 }

@@ -3,7 +3,7 @@
 use super::GatewayState;
 use crate::gateway::json::Json;
 use crate::gateway::query::Query;
-use crate::{bus::STORE_TIMEOUT, clock};
+use crate::{bus::STORE_TIMEOUT, clock, rights::KnownUser};
 use axum::{extract::State, http::StatusCode};
 use pudu_client::{
     BudgetRules, BudgetState,
@@ -34,18 +34,28 @@ pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Query(asked): Query<UsageQuery>,
 ) -> (StatusCode, Json<Value>) {
-    let rules = gateway.0.watcher.current().budgets.clone();
-    match facts(&gateway.0.shared.db, &rules, asked.days.unwrap_or(DAYS.0)).await {
+    let current = gateway.0.watcher.current();
+    let db = &gateway.0.shared.db;
+    let facts = async {
+        let known = gateway.known().await?;
+        anyhow::Ok(facts(db, &current.budgets, &known, asked.days.unwrap_or(DAYS.0)).await?)
+    };
+    match facts.await {
         Ok(facts) => (StatusCode::OK, Json(facts)),
         Err(error) => {
-            tracing::error!(%error, "failed to read usage");
+            tracing::error!("failed to read usage: {error:#}");
             (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
         }
     }
 }
 
-/// Returns who spent how much in so many days, today included, and how far budgets are used.
-pub(crate) async fn facts(db: &Db, rules: &BudgetRules, days: u32) -> Result<Value, StoreError> {
+/// Returns the spending of the last days, today included, and the state of each budget. `known` names the people.
+pub(crate) async fn facts(
+    db: &Db,
+    rules: &BudgetRules,
+    known: &[KnownUser],
+    days: u32,
+) -> Result<Value, StoreError> {
     let (db, now) = (db.within(STORE_TIMEOUT), clock::now());
     let since = |days: u32| now - (i64::from(days) - 1) * DAY_MS;
     let days = days.clamp(1, DAYS.1);
@@ -54,14 +64,26 @@ pub(crate) async fn facts(db: &Db, rules: &BudgetRules, days: u32) -> Result<Val
     let mut budgets = rules.states(&db, &spenders, now).await?;
     // Spending of forgotten people stays, but there is nobody whose budget it would be.
     budgets.retain(|state| state.rule.scope != BudgetScope::Person || !state.subject.is_empty());
+    let mut people = sums(&shares, |share| Some(share.user.as_str()));
+    people.iter_mut().for_each(|row| name_person(row, known));
+    let mut budgets: Vec<Value> = budgets.iter().map(budget).collect();
+    budgets.iter_mut().filter(|row| row["scope"] == "person").for_each(|row| name_person(row, known));
     Ok(json!({
         "days": days,
-        "people": sums(&shares, |share| Some(share.user.as_str())),
+        "people": people,
         "rooms": sums(&shares, |share| Some(share.room.as_str()).filter(|room| !room.is_empty())),
         "accounts": sums(&shares, |share| Some(share.account.as_str())),
         "models": sums(&shares, |share| Some(share.sum.model.as_str())),
-        "budgets": budgets.iter().map(budget).collect::<Vec<_>>(),
+        "callers": sums(&shares, |share| Some(share.sum.caller.as_str())),
+        "budgets": budgets,
     }))
+}
+
+/// Adds to a row about a user who that is, as far as anyone knows.
+fn name_person(row: &mut Value, known: &[KnownUser]) {
+    let user = row["name"].as_str().unwrap_or_default();
+    let label = known.iter().find(|one| one.user.as_str() == user).and_then(KnownUser::label);
+    row["who"] = json!(label);
 }
 
 /// Spending of one of them.

@@ -85,7 +85,7 @@ pub(super) async fn forget(State(gateway): State<GatewayState>, Path(wanted): Pa
 }
 
 impl GatewayState {
-    async fn known(&self) -> Result<Vec<KnownUser>> {
+    pub(super) async fn known(&self) -> Result<Vec<KnownUser>> {
         let shared = &self.0.shared;
         rights::known(&shared.db, &shared.home, self.0.watcher.current().timing.unpaired).await
     }

@@ -5,6 +5,7 @@
 use crate::{
     Client,
     budget::{Meter, metered},
+    wire::thread::API_ACCOUNT,
 };
 use pudu_base::{
     Human, Message, Model, ModelCaller, ModelError, Request, RunId, Sampling, SpendingTally, Thinking,
@@ -118,7 +119,9 @@ impl Client {
             sampling: Sampling { max_tokens: Some(MAX_REPLY_TOKENS), ..Sampling::default() },
             ..Request::default()
         };
-        let spender = Spender { user, ..Spender::default() };
+        // The API's clients ask for it, as for their runs.
+        let person = user.to_string();
+        let spender = Spender { account: API_ACCOUNT.to_owned(), person, user, room: None };
         let thread = thread.unwrap_or_else(|| ThreadId::from(""));
         let model = metered(model, &Meter::new(self, thread, RunId::fresh(), spender));
         let mut spending = SpendingTally::default();
