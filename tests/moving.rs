@@ -117,6 +117,39 @@ async fn one_command_moves_a_deerflow_home_in_and_the_daemon_goes_on_with_it() {
 }
 
 #[tokio::test]
+async fn all_data_is_in_one_home_after_an_import_or_the_report_names_what_is_not() {
+    let house = deer().await;
+    let config = fs::read_to_string(house.path("deer/config.yaml")).unwrap_or_default();
+    let kept: String = config
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("database:") && !line.starts_with("skills:"))
+        .collect();
+    let places = "database:\n  backend: sqlite\n  sqlite_dir: .deer-flow/data\nskills:\n  path: ../skills\n";
+    fs::write(house.path("deer/config.yaml"), format!("{kept}{places}")).unwrap();
+    let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(
+        well && told.contains("without database.sqlite_dir and skills.path: that is in the home"),
+        "{told}"
+    );
+    assert!(house.path(".pudu/data/pudu.db").exists() && !house.path(".deer-flow").exists());
+    let copy = fs::read_to_string(house.path("config.yaml")).unwrap();
+    let comment = "  # left out by pudu import: sqlite_dir: .deer-flow/data\n";
+    assert!(
+        copy.ends_with(&format!("sqlite\n{comment}skills:\n  # left out by pudu import: path: ../skills\n")),
+        "{copy}"
+    );
+    let (well, again) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(well && !again.contains("is in use; take over by hand"), "{again}");
+
+    fs::write(house.path("config.yaml"), format!("{kept}{places}")).unwrap();
+    let (well, told) = house.pudu(&["import", "deerflow", "deer"]);
+    assert!(
+        well && told.contains("database.sqlite_dir") && told.contains("is outside of the home"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn browsers_stay_signed_in_and_a_key_that_is_in_use_stays() {
     let house = deer().await;
     let (theirs, own) = (house.path("deer/.deer-flow/.jwt_secret"), house.path(".pudu/.jwt_secret"));

@@ -3,7 +3,7 @@
 use super::run;
 use crate::{
     clock,
-    config::{self, Backend, LoadedConfig, Start},
+    config::{self, Backend, Fixed, LoadedConfig, Start, upgrade::without},
     daemon, extensions,
     home::Home,
     opened, rights,
@@ -42,6 +42,10 @@ const MAX_SESSION_KEY_BYTES: u64 = 64 * 1024;
 /// Maximum size of a file of the configuration, in bytes.
 const MAX_COPIED_BYTES: u64 = 16 * 1024 * 1024;
 
+/// Keys that name folders which pudu has in its home.
+const PLACES: [(&str, &str); 3] =
+    [("checkpointer", "connection_string"), ("database", "sqlite_dir"), ("skills", "path")];
+
 /// The file of MCP servers and switches.
 const EXTENSIONS: &str = "extensions_config.json";
 
@@ -77,8 +81,11 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     // Where there is no configuration yet, DeerFlow's counts, and is copied once nothing is wrong with it.
     let own = start.file()?;
     let chosen = Start { config: own.clone().or_else(|| source.config.clone()), ..start.clone() };
-    let loaded =
+    let mut loaded =
         run::load(&chosen).map_err(|_| anyhow!("nothing was moved: the configuration cannot be used"))?;
+    let copied = source.config.as_deref().filter(|_| own.is_none());
+    let in_home = copied.map(|file| in_one_home(file, &mut loaded.config.fixed));
+    name_places(&loaded.config.fixed, &mut report);
     let fixed = &loaded.config.fixed;
     if matches!(fixed.database.backend, Backend::Memory) {
         bail!("nothing would stay: `database.backend` is memory; choose sqlite or postgres first");
@@ -93,7 +100,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
         true => None,
         false => Some(Home::take(&fixed.home)?),
     };
-    take_configuration(start, own.as_deref(), &source, &loaded, &mut report)?;
+    take_configuration(start, own.as_deref(), &source, &loaded, in_home, &mut report)?;
     take_session_key(&fixed.home, &source, &mut report)?;
     let (db, _copy) = match dry_run {
         true => copy_of_store(&fixed.database.backend, &mut report).await?,
@@ -108,13 +115,11 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
 
 /// Notes the agents that answer nobody as they are.
 fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
-    let broken = Agents::new(source.folder.clone()).list().broken;
-    let shared = |item: &&mut ReportItem| {
-        item.kind == ItemKind::Agent
-            && item.user.as_deref().is_none_or(|user| user == UserId::local().as_str())
-    };
-    for item in items.iter_mut().filter(shared) {
-        if let Some(agent) = broken.iter().find(|agent| agent.name == item.item) {
+    let agents = Agents::new(source.folder.clone());
+    for item in items.iter_mut().filter(|item| item.kind == ItemKind::Agent) {
+        let user = item.user.as_deref().and_then(|user| UserId::of(user).ok()).unwrap_or_default();
+        let roster = if user == UserId::local() { agents.list() } else { agents.own_of(&user) };
+        if let Some(agent) = roster.broken.iter().find(|agent| agent.name == item.item) {
             let why = format!("it answers nobody until this is mended: {}", agent.why);
             item.note = Some(item.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
         }
@@ -186,6 +191,7 @@ struct TheirConfig {
 
 #[derive(Deserialize)]
 struct TheirDatabase {
+    r#type: Option<String>,
     postgres_schema: Option<String>,
 }
 
@@ -210,11 +216,12 @@ fn take_configuration(
     own: Option<&Path>,
     source: &DeerFlowHome,
     loaded: &LoadedConfig,
+    in_home: Option<(String, Vec<String>)>,
     report: &mut ImportReport,
 ) -> Result<()> {
     let Some(theirs) = &source.config else { return take_extensions(start, source, report) };
     match own {
-        Some(own) if is_same(own, theirs) => {
+        Some(own) if is_same(own, theirs) || is_shorter(own, theirs) => {
             report.add(ItemKind::Config, ItemOutcome::Unchanged, "config.yaml", None, None);
         }
         Some(own) => {
@@ -227,7 +234,19 @@ fn take_configuration(
             if secrets.symlink_metadata().is_ok() {
                 copied(&secrets, &start.dir.join(".env"), ".env", report)?;
             }
-            copied(theirs, &start.dir.join("config.yaml"), "config.yaml", report)?;
+            match in_home.filter(|(_, lost)| !lost.is_empty()) {
+                None => copied(theirs, &start.dir.join("config.yaml"), "config.yaml", report)?,
+                Some((text, lost)) => {
+                    written_as(
+                        text.as_bytes(),
+                        &start.dir.join("config.yaml"),
+                        "config.yaml",
+                        report.dry_run,
+                    )?;
+                    let note = format!("without {}: that is in the home", lost.join(" and "));
+                    report.add(ItemKind::Config, ItemOutcome::Taken, "config.yaml", None, Some(note));
+                }
+            }
             for (_, line) in loaded.report.lines() {
                 report.left(ItemKind::Config, "a setting", line.replace('\n', ";"));
             }
@@ -308,19 +327,73 @@ fn copied_as(kind: ItemKind, from: &Path, to: &Path, name: &str, report: &mut Im
             return Ok(());
         }
     };
-    if !report.dry_run {
-        let part = to.with_file_name(format!(".{name}.part"));
-        let mut options = fs::OpenOptions::new();
-        let mut copy = || {
-            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            fs::rename(&part, to)
-        };
-        copy().with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    }
+    written_as(&bytes, to, name, report.dry_run)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
     report.add(kind, ItemOutcome::Taken, name, None, None);
     Ok(())
+}
+
+/// Writes a file whole or not at all, for its owner alone.
+fn written_as(bytes: &[u8], to: &Path, name: &str, dry_run: bool) -> Result<()> {
+    if dry_run {
+        return Ok(());
+    }
+    let part = to.with_file_name(format!(".{name}.part"));
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(fs::rename(&part, to)?)
+}
+
+/// Returns DeerFlow's configuration without the keys of folders that pudu has in its home, and those keys; the settings
+/// are changed likewise.
+fn in_one_home(config: &Path, fixed: &mut Fixed) -> (String, Vec<String>) {
+    let Some((text, lost)) = shorter(config) else { return (String::new(), Vec::new()) };
+    let lost_any = |keys: &[&str]| lost.iter().any(|lost| keys.contains(&lost.as_str()));
+    if let Backend::Sqlite { dir } = &mut fixed.database.backend
+        && lost_any(&["database.sqlite_dir", "checkpointer.connection_string"])
+    {
+        *dir = fixed.home.join("data");
+    }
+    if lost_any(&["skills.path"]) {
+        fixed.skills.path = fixed.home.join("skills");
+    }
+    (text, lost)
+}
+
+/// Returns the text of DeerFlow's configuration without the keys of folders, and those keys.
+fn shorter(config: &Path) -> Option<(String, Vec<String>)> {
+    let bytes = read_plain(config, MAX_COPIED_BYTES).ok()??;
+    let text = String::from_utf8(bytes).ok()?;
+    let of_server = serde_saphyr::from_str::<TheirConfig>(&text)
+        .is_ok_and(|config| config.checkpointer.is_some_and(|of| of.r#type.as_deref() == Some("postgres")));
+    let places = PLACES.iter().filter(|(section, _)| !(of_server && *section == "checkpointer"));
+    Some(without(&text, &places.copied().collect::<Vec<_>>(), "left out by pudu import"))
+}
+
+/// Returns whether a file is DeerFlow's without those keys.
+fn is_shorter(own: &Path, theirs: &Path) -> bool {
+    let own = read_plain(own, MAX_COPIED_BYTES).ok().flatten();
+    own.is_some_and(|own| shorter(theirs).is_some_and(|(text, _)| text.as_bytes() == own))
+}
+
+/// Names the folders of the configuration that are not in the home.
+fn name_places(fixed: &Fixed, report: &mut ImportReport) {
+    let mut name = |key: &str, folder: &Path| {
+        if !folder.starts_with(&fixed.home) {
+            let why = format!(
+                "{} is outside of the home {}; remove the key to have it there",
+                folder.display(),
+                fixed.home.display()
+            );
+            report.left(ItemKind::Config, key, why);
+        }
+    };
+    if let Backend::Sqlite { dir } = &fixed.database.backend {
+        name("database.sqlite_dir", dir);
+    }
+    name("skills.path", &fixed.skills.path);
 }
 
 /// Opens a copy of the store, which is thrown away: what is written into it is what would be.

@@ -4,7 +4,7 @@
 
 use super::{
     VERSION,
-    problem::{Problem, Report},
+    problem::{Problem, Report, join},
     raw::{MappingEntry, Node, NodeValue, parse},
 };
 
@@ -33,6 +33,45 @@ pub(crate) fn upgrade(text: &str) -> Result<Upgraded, Report> {
             Err(Report::new(None, vec![Problem::error(entry.at, "config_version", what, help)]))
         }
     }
+}
+
+/// Turns lines of a file into comments, each a key of a section with its value; returns the text and the keys that it lost.
+/// A key that cannot be taken out so stays.
+pub(crate) fn without(text: &str, keys: &[(&str, &str)], why: &str) -> (String, Vec<String>) {
+    let (mut text, mut lost) = (text.to_owned(), Vec::new());
+    for (section, key) in keys {
+        let Ok(before) = tree(&text) else { break };
+        let found = before.entry(section).and_then(|entry| entry.node.entry(key));
+        let Some(entry) = found else { continue };
+        let line = entry.at.line;
+        let comment = |(number, text): (u64, &str)| match number == line {
+            true => {
+                let indent = text.len() - text.trim_start().len();
+                let (indent, rest) = text.split_at(indent);
+                format!("{indent}# {why}: {rest}")
+            }
+            false => text.to_owned(),
+        };
+        let shorter: String = (1..).zip(text.split_inclusive('\n')).map(comment).collect();
+        if tree(&shorter).is_ok_and(|after| is_less(&before, &after, section, key)) {
+            text = shorter;
+            lost.push(join(section, key));
+        }
+    }
+    (text, lost)
+}
+
+/// Compares two files, but for a key of a section.
+fn is_less(before: &Node, after: &Node, section: &str, key: &str) -> bool {
+    let said = |node: &Node| -> Vec<(String, String)> {
+        let entries = node.entries().iter().flat_map(|entry| match entry.key == *section {
+            true => entry.node.entries().iter().filter(|entry| entry.key != *key).collect(),
+            false => vec![entry],
+        });
+        entries.map(|entry| (entry.key.clone(), format!("{:?}", entry.node.value))).collect()
+    };
+    let gone = after.entry(section).is_some_and(|entry| entry.node.entry(key).is_none());
+    gone && said(before) == said(after)
 }
 
 fn tree(text: &str) -> Result<Node, Report> {
@@ -103,6 +142,32 @@ mod tests {
         for text in ["log_level: debug\n", "config_version: 34\n", "config_version: 35\n", "", "# nothing\n"]
         {
             check(text, text);
+        }
+    }
+
+    #[test]
+    fn a_key_is_taken_out_as_a_comment_where_that_changes_nothing_else() {
+        let check = |old: &str, new: &str, lost: &[&str]| {
+            let keys = [("database", "sqlite_dir"), ("skills", "path")];
+            assert_eq!(
+                without(old, &keys, "moved"),
+                (new.to_owned(), lost.iter().map(|key| (*key).to_owned()).collect()),
+                "{old:?}"
+            );
+        };
+        check(
+            "a: 1\ndatabase:\n  backend: sqlite\n  sqlite_dir: .deer-flow/data # here\nskills:\r\n  path: ../skills\r\n",
+            "a: 1\ndatabase:\n  backend: sqlite\n  # moved: sqlite_dir: .deer-flow/data # here\nskills:\r\n  # moved: path: ../skills\r\n",
+            &["database.sqlite_dir", "skills.path"],
+        );
+        for kept in [
+            "database: {backend: sqlite, sqlite_dir: a}\n",
+            "database:\n  sqlite_dir: >\n    a\n  backend: sqlite\n",
+            "database:\n  sqlite_dir: &a x\nhome: *a\n",
+            "database: [\n",
+            "a: 1\n",
+        ] {
+            check(kept, kept, &[]);
         }
     }
 
