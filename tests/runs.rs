@@ -551,6 +551,9 @@ async fn an_answer_is_made_once_more_a_question_put_otherwise_and_a_thread_branc
 
     let branch = json!({"message_id": edited["messages"][1]["id"], "title": "aside"});
     let branch = client.post(&path("/branches"), branch).await;
+    assert_eq!(branch["workspace_clone_mode"], "skipped_historical_turn");
+    let newest = client.post(&path("/branches"), json!({"message_id": edited["messages"][3]["id"]})).await;
+    assert_eq!(newest["workspace_clone_mode"], "skipped", "the files of the newest turn stay, too");
     let aside = branch["thread_id"].as_str().unwrap();
     let values = client.get(&format!("/threads/{aside}")).await["values"].clone();
     assert_eq!(

@@ -224,6 +224,8 @@ pub(super) async fn branch(
         let is_question = |message: &Arc<Message>| matches!(**message, Message::Human(_));
         let next = state.messages.values().skip(at + 1).position(is_question);
         let later = next.map_or(state.messages.len(), |next| at + 1 + next);
+        // DeerFlow copies the files of the newest turn, and has no word for leaving them out there.
+        let files = if next.is_some() { "skipped_historical_turn" } else { "skipped" };
         let later: Vec<MessageId> = state.messages.keys().skip(later).rev().cloned().collect();
         later.into_iter().for_each(|id| state.apply(Update::Remove(id)));
         state.begun.clear();
@@ -241,7 +243,7 @@ pub(super) async fn branch(
             "parent_thread_id": thread.id,
             "parent_checkpoint_id": checkpoint::id(seq),
             "branched_from_message_id": wanted,
-            "workspace_clone_mode": "skipped_historical_turn",
+            "workspace_clone_mode": files,
             "history_seed_mode": "seeded",
         })))
     };

@@ -39,9 +39,9 @@ pub struct GuardrailRequest {
     pub timestamp: String,
     /// The user: whose memory, files and limits the run has.
     pub user_id: String,
-    /// Nobody has a role.
+    /// Always null: the roles of accounts are not passed on.
     pub user_role: Option<String>,
-    /// Nobody signs in by another site.
+    /// Always null: a sign-in by OIDC is not passed on.
     pub oauth_provider: Option<String>,
     /// Likewise.
     pub oauth_id: Option<String>,
