@@ -178,6 +178,10 @@ enum ConfigVerb {
 /// Does what the command line asks for.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
+    // Otherwise calls would go past a proxy that is written wrongly.
+    if let Err(fault) = pudu_client::net::proxy::ProxySettings::from_env().check() {
+        return run::fail(&fault.into());
+    }
     let start = Start { config: cli.config, bind: cli.bind, env: Env::process(), dir: PathBuf::new() };
     match cli.command {
         None | Some(CliCommand::Run) => run::daemon(start),

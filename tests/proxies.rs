@@ -1,6 +1,6 @@
 //! WebSockets go by the proxy that the environment names, and no log shows their addresses.
 
-use crate::{platforms, scene::Scene};
+use crate::{house::House, platforms, scene::Scene};
 use pudu_sim::{ForwardProxy, Platform};
 use std::sync::Arc;
 
@@ -42,6 +42,18 @@ async fn by_proxy(platform: Arc<dyn Platform>) {
     for secret in SECRETS {
         assert!(!log.contains(secret), "{secret}: {:?}", log.lines().find(|line| line.contains(secret)));
     }
+}
+
+#[tokio::test]
+async fn a_proxy_that_cannot_be_used_stops_the_start() {
+    let mut house = House::build("").await;
+    house.set("https_proxy", &format!("socks://{USER}@127.0.0.1:1"));
+    assert!(!house.try_start(), "it started");
+    let log = house.log();
+    assert!(log.contains("error: the environment variable HTTPS_PROXY is no address of a proxy"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+    house.set("https_proxy", "");
+    house.start();
 }
 
 /// Makes a test for each platform with a WebSocket.

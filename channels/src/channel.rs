@@ -205,6 +205,12 @@ pub enum SendError {
     /// The outcome is unknown or the platform failed: try again.
     #[error("the platform could not be reached: {0}")]
     Unreachable(String),
+    /// The answer is delivered. A message of the reply is left to delete: try again, not before `after`.
+    #[error("the answer is delivered, but the platform has not confirmed that another message is deleted")]
+    Untidy {
+        /// How long to wait, if the platform asks for it.
+        after: Option<Duration>,
+    },
     /// Trying again does not help: blocked, gone, not allowed.
     #[error("the platform refused: {0}")]
     Refused(String),

@@ -89,10 +89,10 @@ impl Socket {
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let tls = pudu_net::tls().map(|tls| Connector::Rustls(Arc::new(tls)));
         let connect = async {
-            let line = line(rules, url).await?;
+            let stream = connect_to_host(rules, url).await?;
             // At the finest level libraries log addresses and frames, which contain secrets.
-            let shake = client_async_tls_with_config(url, line, Some(config), tls);
-            shake.with_subscriber(NoSubscriber::new()).await.map_err(refused)
+            let handshake = client_async_tls_with_config(url, stream, Some(config), tls);
+            handshake.with_subscriber(NoSubscriber::new()).await.map_err(refused)
         };
         let connected = timeout(CONNECT, connect).await;
         let (stream, _) = connected.map_err(|_| lost("no connection in time"))??;
@@ -115,8 +115,8 @@ impl Socket {
                         Some(Ok(Message::Text(text))) => return Ok(SocketFrame::Text(text.as_str().to_owned())),
                         Some(Ok(Message::Binary(bytes))) => return Ok(SocketFrame::Binary(bytes.to_vec())),
                         Some(Ok(Message::Close(frame))) => {
-                            let told = frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()));
-                            return Ok(SocketFrame::Close(told));
+                            let reason = frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()));
+                            return Ok(SocketFrame::Close(reason));
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                         Some(Err(error)) => return Err(lost(describe(&error))),
@@ -166,7 +166,7 @@ impl Socket {
 }
 
 /// Connects to the host of a URL.
-async fn line(rules: &ProxySettings, url: &str) -> Result<HostStream, SocketError> {
+async fn connect_to_host(rules: &ProxySettings, url: &str) -> Result<HostStream, SocketError> {
     let unfit = || lost("the address is not one of a WebSocket");
     let url = Url::parse(url).map_err(|_| unfit())?;
     let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(unfit)?;

@@ -47,6 +47,8 @@ pub(super) struct OutboxDelivery {
     pub(super) hurry: Hurry,
     /// Whether it was young enough to be sent when it was taken on.
     fresh: bool,
+    /// Whether the answer is delivered, and only another message of the reply is left to delete.
+    delivered: bool,
     failures: u32,
     /// Whether somebody waited for it already.
     hastened: bool,
@@ -67,7 +69,18 @@ impl OutboxDelivery {
     ) -> Self {
         let early = u64::try_from(item.not_before.saturating_sub(clock::now())).unwrap_or(0);
         let due = Instant::now() + Duration::from_millis(early).min(MAX_PLATFORM_DELAY);
-        Self { item, reply, view, hurry, fresh, failures: 0, hastened: false, due, asked_for: early > 0 }
+        Self {
+            item,
+            reply,
+            view,
+            hurry,
+            fresh,
+            delivered: false,
+            failures: 0,
+            hastened: false,
+            due,
+            asked_for: early > 0,
+        }
     }
 
     /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
@@ -130,17 +143,18 @@ impl Deliverer {
 
     /// Tries to deliver a reply, once.
     pub(super) async fn attempt(&self, delivery: &mut OutboxDelivery) -> Attempt {
-        let OutboxDelivery { item, reply, view, hurry, fresh, .. } = delivery;
+        let OutboxDelivery { item, reply, view, hurry, fresh, delivered, .. } = delivery;
         let error = loop {
-            if *fresh && self.too_old(item) && !gives_up_files(view, hurry) {
+            if *fresh && !*delivered && self.too_old(item) && !gives_up_files(view, hurry) {
                 self.park(item, "too old to be sent").await;
                 return Attempt::Settled;
             }
-            let error = match reply.finish(view).await {
+            let error = match self.finish(item, &mut **reply, view, delivered).await {
                 // Somebody chose something below it meanwhile: that is shown, too.
                 Ok(()) => match self.done(item, view).await {
                     Some(newer) => {
                         *view = newer;
+                        *delivered = false;
                         continue;
                     }
                     None => return Attempt::Settled,
@@ -163,14 +177,41 @@ impl Deliverer {
         Attempt::Failed
     }
 
+    /// Tries to finish a reply. A delivered one that is too old is finished: its other messages stay.
+    async fn finish(
+        &self,
+        item: &OutboxItem,
+        reply: &mut dyn LiveReply,
+        view: &FinalView,
+        delivered: &mut bool,
+    ) -> Result<(), SendError> {
+        let finished = reply.finish(view).await;
+        *delivered |= matches!(finished, Err(SendError::Untidy { .. }));
+        match finished {
+            Err(error) if *delivered && self.too_old(item) => {
+                let OutboxItem { account, chat, turn, .. } = item;
+                tracing::warn!(account, chat, turn = turn.0, %error, "gave up deleting message of delivered reply");
+                Ok(())
+            }
+            finished => finished,
+        }
+    }
+
     /// Notes that a try failed, and when the next one may come.
     async fn put_off(&self, delivery: &mut OutboxDelivery, error: &SendError) {
         let wait = wait(error, delivery.failures);
         delivery.failures += 1;
         delivery.due = Instant::now() + wait;
-        delivery.asked_for = matches!(error, SendError::Later { .. });
+        delivery.asked_for = matches!(error, SendError::Later { .. } | SendError::Untidy { after: Some(_) });
         let OutboxItem { account, chat, turn, .. } = &delivery.item;
-        tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "failed to deliver reply; trying again");
+        match delivery.delivered {
+            true => {
+                tracing::info!(account, chat, turn = turn.0, %error, ?wait, "delivered reply; deleting the rest later");
+            }
+            false => {
+                tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "failed to deliver reply; trying again");
+            }
+        }
         let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
         if let Err(error) = self.db.failed(turn, &error.to_string(), next).await {
             tracing::warn!(%error, "failed to record delivery attempt");
@@ -219,7 +260,9 @@ impl Deliverer {
 /// Returns how long to wait before the next try.
 fn wait(error: &SendError, attempt: u32) -> Duration {
     match error {
-        SendError::Later { after } => (*after).min(MAX_PLATFORM_DELAY),
+        SendError::Later { after } | SendError::Untidy { after: Some(after) } => {
+            (*after).min(MAX_PLATFORM_DELAY)
+        }
         _ => FIRST_RETRY_DELAY.saturating_mul(2u32.saturating_pow(attempt)).min(MAX_RETRY_DELAY),
     }
 }
@@ -235,6 +278,8 @@ mod tests {
         let cases = [
             (later(7), 3, 7),
             (later(u64::MAX), 0, 3600),
+            (SendError::Untidy { after: Some(Duration::from_secs(9)) }, 3, 9),
+            (SendError::Untidy { after: None }, 1, 2),
             (failed(), 0, 1),
             (failed(), 4, 16),
             (failed(), 40, 60),

@@ -142,8 +142,8 @@ mod tests {
     };
     use tokio_util::sync::CancellationToken;
 
-    /// Asks to wait each time.
-    struct Busy(Arc<AtomicU32>, Duration);
+    /// Fails each time.
+    struct Busy(Arc<AtomicU32>, SendError);
 
     impl LiveReply for Busy {
         fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
@@ -156,12 +156,12 @@ mod tests {
 
         fn finish<'a>(&'a mut self, _: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            Box::pin(async { Err(SendError::Later { after: self.1 }) })
+            Box::pin(async { Err(self.1.clone()) })
         }
     }
 
-    #[tokio::test]
-    async fn a_reply_that_grew_too_old_while_it_waited_is_not_sent() {
+    /// Delivers a reply that fails like this until it is too old. Returns the number of tries and of replies given up.
+    async fn deliver_until_old(error: SendError) -> (u32, i64) {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
         let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
@@ -189,11 +189,23 @@ mod tests {
         };
         assert!(outbox.open(&turn).await);
         let tries = Arc::new(AtomicU32::new(0));
-        let reply = Box::new(Busy(tries.clone(), Duration::from_millis(500)));
+        let reply = Box::new(Busy(tries.clone(), error));
         outbox.deliver(&item, reply, &FinalView::default(), &Hurry::default()).await;
         assert_eq!(tries.load(Ordering::Relaxed), 1, "the conversation waits for one try");
         tasks.close();
         tasks.wait().await;
-        assert_eq!((tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap()), (1, 1));
+        (tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_grew_too_old_while_it_waited_is_not_sent() {
+        let after = Duration::from_millis(500);
+        assert_eq!(deliver_until_old(SendError::Later { after }).await, (1, 1));
+    }
+
+    #[tokio::test]
+    async fn a_delivered_reply_is_not_given_up_for_a_message_that_is_left_to_delete() {
+        let after = Some(Duration::from_millis(500));
+        assert_eq!(deliver_until_old(SendError::Untidy { after }).await, (2, 0));
     }
 }

@@ -186,7 +186,7 @@ impl FetchProblem {
             Self::Stopped => language.fetch_stopped(name),
             Self::Channel(SendError::TooLarge { limit }) => language.fetch_too_large(ByteSize(*limit), name),
             Self::Channel(SendError::Refused(why)) => language.fetch_refused(name, why),
-            Self::Channel(SendError::Unreachable(_) | SendError::Later { .. }) => {
+            Self::Channel(SendError::Unreachable(_) | SendError::Later { .. } | SendError::Untidy { .. }) => {
                 language.fetch_unreachable(name)
             }
             Self::Channel(SendError::File(_) | SendError::ReplyStore(_)) | Self::Unkept(_) => {

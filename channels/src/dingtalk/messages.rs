@@ -353,7 +353,7 @@ impl PlatformMessages for DingMessages {
         }
         // The answer does not wait for it.
         if let Err(error) = self.recall(&sent.id).await {
-            tracing::debug!(%error, "failed to recall placeholder; trying again later");
+            tracing::debug!(%error, "failed to recall message; trying again later");
             self.recalls.push(Recall::failed_once(&sent.id));
         }
         Ok(())

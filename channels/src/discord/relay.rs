@@ -39,7 +39,7 @@ impl Relay {
         let to = url.host_str().map(str::to_owned).zip(url.port_or_known_default());
         let Some((host, port)) = to else { return Ok(None) };
         let tls = url.scheme() == "wss";
-        if !rules.concern(&host, port, tls) {
+        if !rules.has_proxy_for(&host, port, tls) {
             return Ok(None);
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -70,10 +70,10 @@ async fn pass(client: &mut TcpStream, rules: &ProxySettings, to: &RelayTarget) -
     let RelayTarget { host, port, tls, named } = to;
     client.set_nodelay(true)?;
     let head = head(client).await?;
-    let line = rules.connect(host, *port, *tls).await.map_err(io::Error::other)?;
-    let mut line = if *tls { secure(line, host).await? } else { line };
-    line.write_all(for_host(&head, named).as_bytes()).await?;
-    copy_bidirectional(client, &mut line).await?;
+    let stream = rules.connect(host, *port, *tls).await.map_err(io::Error::other)?;
+    let mut stream = if *tls { secure(stream, host).await? } else { stream };
+    stream.write_all(for_host(&head, named).as_bytes()).await?;
+    copy_bidirectional(client, &mut stream).await?;
     Ok(())
 }
 

@@ -134,7 +134,8 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Deletes a message.
     fn delete(&mut self, sent: &Self::Ref) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// Deletes messages whose deletion failed before. Called at the end of a finished reply, and again after an error.
+    /// Deletes messages whose deletion failed before. Called at the end of a delivered reply, and again after an error,
+    /// which is [`SendError::Untidy`].
     fn tidy(&mut self) -> impl Future<Output = Result<(), SendError>> + Send {
         async { Ok(()) }
     }

@@ -25,8 +25,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(Some(self.messages.post(&intent, &page).await?))
     }
 
-    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after
-    /// a restart the words that filled it come again.
+    /// Deletes the messages that a growing reply does not need any more. A message that cannot be deleted stays:
+    /// after a restart its text comes again.
     pub(super) async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
         if self.messages.capabilities().deletes {
             return self.keep(pages.len()).await;

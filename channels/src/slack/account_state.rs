@@ -133,7 +133,7 @@ impl SlackAccountState {
         wait > MAX_CHANGE_DELAY && free("chat.postMessage") && free("chat.delete")
     }
 
-    /// Waits until another unfinished change may be made: none takes what the final ones need.
+    /// Waits until another unfinished change may be made. Calls are left for the final changes.
     pub(super) async fn may_change(&self, streams: bool) {
         if streams { self.appends.ready().await } else { self.updates.ready().await }
     }

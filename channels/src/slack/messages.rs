@@ -415,10 +415,11 @@ impl PlatformMessages for SlackMessages {
         }
         if sent.stream {
             match self.close(&sent.ts).await {
-                // What cannot be closed may be deleted all the same.
+                // A message that cannot be closed, or not yet, can still be deleted.
                 Ok(())
                 | Err(
                     CallError::Refused(_)
+                    | CallError::Wait(_)
                     | CallError::Special(SlackCase::Content(_))
                     | CallError::Special(SlackCase::NoStream(_)),
                 ) => {}

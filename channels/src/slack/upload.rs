@@ -87,7 +87,7 @@ pub(super) async fn is_shown(state: &SlackAccountState, channel: &str, id: &str)
     Ok(["public", "private"].iter().any(|kind| shares[kind].get(channel).is_some()))
 }
 
-/// Returns what became of a file that Slack does not share: it knows none that was not shared before.
+/// Returns whether a file was shared that Slack does not share now: Slack forgets a file that was never shared.
 async fn was_shared(state: &SlackAccountState, id: &str) -> Result<ShareOutcome, CallError> {
     match state.client.read::<Done>("files.info", &[("file", id)]).await {
         Ok(Done {}) => Ok(ShareOutcome::Now),

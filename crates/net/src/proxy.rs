@@ -14,7 +14,7 @@ use hyper_util::{
     rt::TokioIo,
 };
 use rustls::pki_types::ServerName;
-use std::{error::Error, io, sync::Arc};
+use std::{error::Error, fmt, io, sync::Arc};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -47,8 +47,16 @@ pub enum HostError {
     },
 }
 
+/// A variable of the environment is no address of a proxy. Its value is not named: it may have a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the environment variable {0} is no address of a proxy: write `http://HOST:PORT`, or `https://`, `socks5://` or \
+     `socks5h://`"
+)]
+pub struct ProxyFault(&'static str);
+
 /// The proxies to use, as the environment names them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ProxySettings {
     /// `HTTP_PROXY`, for connections without TLS.
     pub http: String,
@@ -61,14 +69,25 @@ pub struct ProxySettings {
 }
 
 impl ProxySettings {
-    /// Reads the environment. Names in capital letters win.
+    /// Reads the environment. Names in capital letters win. The start checks them: see [`Self::check`].
     #[must_use]
     pub fn from_env() -> Self {
         let [http, https, all, no] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].map(|name| {
-            let value = std::env::var(name).or_else(|_| std::env::var(name.to_ascii_lowercase()));
-            value.unwrap_or_default()
+            let value = std::env::var_os(name).or_else(|| std::env::var_os(name.to_ascii_lowercase()));
+            // A value with foreign bytes is no address, which the check finds.
+            value.map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
         });
         Self { http, https, all, no }
+    }
+
+    /// Checks that each proxy can be used. Without this check calls would go past a proxy that is written wrongly.
+    ///
+    /// # Errors
+    /// If one is no address of a proxy.
+    pub fn check(&self) -> Result<(), ProxyFault> {
+        let all = [("HTTP_PROXY", &self.http), ("HTTPS_PROXY", &self.https), ("ALL_PROXY", &self.all)];
+        let is_unusable = |(_, address): &(&str, &String)| !address.is_empty() && !is_proxy(address);
+        all.into_iter().find(is_unusable).map_or(Ok(()), |(name, _)| Err(ProxyFault(name)))
     }
 
     /// Connects to a host in the form of URLs: an IPv6 address has its brackets. `secure` is true if TLS follows.
@@ -88,7 +107,7 @@ impl ProxySettings {
 
     /// Returns whether a host is reached by a proxy.
     #[must_use]
-    pub fn concern(&self, host: &str, port: u16, secure: bool) -> bool {
+    pub fn has_proxy_for(&self, host: &str, port: u16, secure: bool) -> bool {
         self.proxy(host, port, secure).is_some()
     }
 
@@ -98,12 +117,8 @@ impl ProxySettings {
         let secure = url.scheme() == "https";
         self.proxy(url.host_str()?, url.port_or_known_default()?, secure)?;
         let own = if secure { &self.https } else { &self.http };
-        let whole = |address: &String| match address.contains("://") {
-            true => address.clone(),
-            false => format!("http://{address}"),
-        };
-        let named = [own, &self.all].into_iter().filter(|address| !address.is_empty());
-        named.map(whole).find_map(|address| Url::parse(&address).ok())
+        let mut named = [own, &self.all].into_iter().filter(|address| !address.is_empty());
+        named.find_map(|address| with_scheme(address))
     }
 
     /// Returns the proxy for a host, and the host's address.
@@ -111,7 +126,12 @@ impl ProxySettings {
         let scheme = if secure { "https" } else { "http" };
         let to: Uri = format!("{scheme}://{host}:{port}/").parse().ok()?;
         let rules = Matcher::builder().http(self.http.as_str()).https(self.https.as_str());
-        let rules = rules.all(self.all.as_str()).no(self.direct(port)).build();
+        let direct = self.direct(port);
+        // The matcher takes `*` for names only, not for IP addresses.
+        if direct.split(',').any(|entry| entry == "*") {
+            return None;
+        }
+        let rules = rules.all(self.all.as_str()).no(direct).build();
         Some((rules.intercept(&to)?, to))
     }
 
@@ -130,14 +150,39 @@ impl ProxySettings {
     }
 }
 
-/// Speaks TLS over a line.
+impl fmt::Debug for ProxySettings {
+    /// Shows which proxies are set, not their addresses: those may have passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("ProxySettings");
+        for (name, address) in [("http", &self.http), ("https", &self.https), ("all", &self.all)] {
+            out.field(name, &if address.is_empty() { "none" } else { "set" });
+        }
+        out.field("no", &self.no).finish()
+    }
+}
+
+/// Returns the address of a proxy as a URL. Without a scheme it is one of HTTP.
+fn with_scheme(address: &str) -> Option<Url> {
+    match address.contains("://") {
+        true => Url::parse(address).ok(),
+        false => Url::parse(&format!("http://{address}")).ok(),
+    }
+}
+
+/// Returns whether both the matcher and the HTTP client can use an address of a proxy.
+fn is_proxy(address: &str) -> bool {
+    let any_host = Uri::from_static("http://host.invalid/");
+    with_scheme(address).is_some() && Matcher::builder().all(address).build().intercept(&any_host).is_some()
+}
+
+/// Speaks TLS over a connection.
 ///
 /// # Errors
 /// If the handshake fails.
-pub async fn secure(line: HostStream, host: &str) -> io::Result<HostStream> {
+pub async fn secure(stream: HostStream, host: &str) -> io::Result<HostStream> {
     let tls = tls().ok_or_else(|| io::Error::other("the system's certificates cannot be read"))?;
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?;
-    Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect(name, line).await?))
+    Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect(name, stream).await?))
 }
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -218,6 +263,8 @@ mod tests {
         let cases = [
             ("", "gateway.test", false),
             ("*", "gateway.test", true),
+            ("*", "10.1.2.3", true),
+            ("x.test, *", "[::1]", true),
             ("gateway.test", "gateway.test", true),
             (".gateway.test", "eu.gateway.test", true),
             ("other.test , gateway.test", "eu.gateway.test", true),
@@ -261,6 +308,39 @@ mod tests {
         assert!(by(&ProxySettings::default(), true).is_none());
     }
 
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_named_without_its_value() {
+        let of = |https: &str| ProxySettings { https: https.to_owned(), ..ProxySettings::default() };
+        for usable in [
+            "",
+            "http://ada:s3cret@proxy.test:3128",
+            "proxy.test:8080",
+            "https://proxy.test",
+            "socks5h://a.test:1",
+        ] {
+            assert_eq!(of(usable).check(), Ok(()), "{usable}");
+        }
+        for unusable in [
+            "socks://ada:s3cret@a.test:1",
+            "ftp://a.test",
+            "http://",
+            "http://a b.test",
+            "/proxy",
+            "\u{fffd}",
+        ] {
+            assert_eq!(of(unusable).check(), Err(ProxyFault("HTTPS_PROXY")), "{unusable}");
+        }
+        let error = of("socks://ada:s3cret@a.test:1").check().unwrap_err().to_string();
+        assert!(
+            error.contains("HTTPS_PROXY") && !error.contains("s3cret") && !error.contains("a.test"),
+            "{error}"
+        );
+        let all = ProxySettings { all: "socks://a.test".into(), ..of("http://proxy.test:1") };
+        assert_eq!(all.check(), Err(ProxyFault("ALL_PROXY")), "also one that another hides");
+        let shown = format!("{:?}", rules("x.test"));
+        assert!(shown.contains("x.test") && !shown.contains("s3cret") && !shown.contains("ada"), "{shown}");
+    }
+
     /// A proxy that answers a request like this, and echoes; returns its port and the request.
     async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -283,12 +363,12 @@ mod tests {
     async fn a_tunnel_is_asked_for_with_the_credentials_of_the_address() {
         let (port, asked) = proxy("HTTP/1.1 200 OK\r\n\r\n").await;
         let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };
-        let mut line = rules.connect("gateway.test", 443, true).await.unwrap();
-        line.write_all(b"hello").await.unwrap();
+        let mut stream = rules.connect("gateway.test", 443, true).await.unwrap();
+        stream.write_all(b"hello").await.unwrap();
         let mut words = [0; 5];
-        line.read_exact(&mut words).await.unwrap();
+        stream.read_exact(&mut words).await.unwrap();
         assert_eq!(&words, b"hello");
-        drop(line);
+        drop(stream);
         let asked = asked.await.unwrap();
         assert!(asked.starts_with("CONNECT gateway.test:443 HTTP/1.1\r\n"), "{asked}");
         assert!(asked.contains("Proxy-Authorization: Basic YWRhOnMzY3JldA==\r\n"), "{asked}");

@@ -20,12 +20,14 @@ pub struct SseEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Maximum size of an event, in bytes. A model sends an image in one.
-const LIMIT: usize = 24 * 1024 * 1024;
+/// Maximum size of an event, in bytes, unless the reader chooses another.
+const LIMIT: usize = 8 * 1024 * 1024;
 
 /// Turns bytes into events. Chunks may split anywhere, even inside a character.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SseDecoder {
+    /// Maximum size of an event, in bytes.
+    limit: usize,
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
@@ -35,11 +37,32 @@ pub struct SseDecoder {
     document: Splitter,
 }
 
+impl Default for SseDecoder {
+    /// Makes a decoder of events of 8 MiB at most.
+    fn default() -> Self {
+        Self::with_limit(LIMIT)
+    }
+}
+
 impl SseDecoder {
+    /// Makes a decoder of events of `limit` bytes at most.
+    #[must_use]
+    pub fn with_limit(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            event: SseEvent::default(),
+            has_data: false,
+            after_cr: false,
+            started: false,
+            document: Splitter::default(),
+        }
+    }
+
     /// Feeds one chunk and returns the events that it completed.
     ///
     /// # Errors
-    /// When one event is larger than 8 MiB.
+    /// When one event is larger than the limit.
     pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, TooLarge> {
         let mut events = Vec::new();
         let mut rest = chunk;
@@ -61,7 +84,7 @@ impl SseDecoder {
             self.end_line(&mut events);
         }
         self.line.extend_from_slice(rest);
-        if self.line.len() + self.event.data.len() + self.document.open_bytes() > LIMIT {
+        if self.line.len() + self.event.data.len() + self.document.open_bytes() > self.limit {
             return Err(TooLarge);
         }
         Ok(events)
@@ -200,6 +223,9 @@ mod tests {
     fn a_giant_event_is_refused() {
         let mut decoder = SseDecoder::default();
         assert_eq!(decoder.push(&vec![b'x'; LIMIT + 1]), Err(TooLarge));
+        let mut decoder = SseDecoder::with_limit(LIMIT + 1);
+        assert_eq!(decoder.push(&vec![b'x'; LIMIT + 1]), Ok(Vec::new()));
+        assert_eq!(decoder.push(b"x"), Err(TooLarge));
     }
 
     proptest! {

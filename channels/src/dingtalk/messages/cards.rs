@@ -42,8 +42,15 @@ impl DingMessages {
         if !intent.again
             && let Err(error) = self.probe().await
         {
-            self.give_up_cards(&error);
-            return Ok(None);
+            if rules_out_cards(&error) {
+                self.give_up_cards(&error);
+                return Ok(None);
+            }
+            tracing::warn!(%error, "failed to test card template; the reply goes on as messages");
+            self.plain = true;
+            let waits = error.wait().is_some();
+            let error = self.failed(error);
+            return if waits { Err(error) } else { Ok(None) };
         }
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
@@ -77,18 +84,15 @@ impl DingMessages {
         }
     }
 
-    /// Tries cards where it is not known that they work. Fails if none does.
+    /// Tests the card template where it is not known to work.
     async fn probe(&self) -> Result<(), DingTalkError> {
         if self.state.cards_work.load(Ordering::Relaxed) {
             return Ok(());
         }
         let name = format!("pudu-probe-{:016x}", fastrand::u64(..));
         let Some(card) = self.card(&name) else { return Ok(()) };
-        match card.probe().await {
-            Ok(()) => self.state.cards_work.store(true, Ordering::Relaxed),
-            Err(error) if rules_out_cards(&error) => return Err(error),
-            Err(error) => tracing::debug!(%error, "failed to try card"),
-        }
+        card.probe().await?;
+        self.state.cards_work.store(true, Ordering::Relaxed);
         Ok(())
     }
 

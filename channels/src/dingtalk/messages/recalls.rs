@@ -7,6 +7,7 @@ use crate::{
     transport::CallError,
 };
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Maximum number of recalls of one message; with the pauses between them about ten minutes.
 const TRIES: u8 = 15;
@@ -36,31 +37,25 @@ impl DingMessages {
         recalled
     }
 
-    /// Recalls the messages on the list. Fails as long as one is left.
+    /// Recalls the messages on the list: placeholders and questions. Fails as long as one is left.
     pub(super) async fn recall_all(&mut self) -> Result<(), SendError> {
-        let mut left = None;
+        let mut left: Option<Duration> = None;
         for mut recall in std::mem::take(&mut self.recalls) {
             if !std::mem::take(&mut recall.fresh) {
                 match self.recall(&recall.key).await {
                     Ok(()) => continue,
                     Err(error) if recall.tries >= TRIES => {
-                        tracing::warn!(%error, "gave up recalling placeholder; it stays");
+                        tracing::warn!(%error, "gave up recalling message; it stays");
                         continue;
                     }
                     Err(error) => {
                         recall.tries += 1;
-                        left = error.wait();
+                        left = left.max(error.wait());
                     }
                 }
             }
             self.recalls.push(recall);
         }
-        match (self.recalls.is_empty(), left) {
-            (true, _) => Ok(()),
-            (false, Some(after)) => Err(SendError::Later { after }),
-            (false, None) => Err(SendError::Unreachable(
-                "DingTalk has not confirmed the recall of a placeholder".to_owned(),
-            )),
-        }
+        if self.recalls.is_empty() { Ok(()) } else { Err(SendError::Untidy { after: left }) }
     }
 }

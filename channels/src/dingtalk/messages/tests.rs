@@ -365,6 +365,31 @@ async fn cards_are_tried_before_one_is_delivered() {
 }
 
 #[tokio::test]
+async fn a_reply_whose_card_cannot_be_tested_now_waits_as_asked_and_is_messages() {
+    let mut bans = 1;
+    let server = DingTalkLoopback::start(move |_, _| match bans {
+        0 => (200, json!({"processQueryKey": "k"})),
+        _ => {
+            bans -= 1;
+            (200, json!({"punish": "deny"}))
+        }
+    })
+    .await;
+    let state = server.state(true);
+    state.cards_work.store(false, Ordering::Relaxed);
+    let mut reply = MemoryReplyStore::default().reply(&state);
+    assert!(matches!(reply.finish(&answer()).await, Err(SendError::Later { .. })));
+    assert!(state.pacer.held(&state.everybody).is_some(), "other replies wait too");
+    assert!(reply.finish(&answer()).await.is_err());
+    assert_eq!(server.calls(), ["instances"]);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(301)).await;
+    tokio::time::resume();
+    assert_eq!(reply.finish(&answer()).await, Ok(()));
+    assert_eq!(server.calls(), ["instances", "batchSend"]);
+}
+
+#[tokio::test]
 async fn a_recall_is_repeated_until_it_is_confirmed_and_not_for_ever() {
     for (refusals, gone) in [(3, true), (usize::MAX, false)] {
         let mut left = refusals;
@@ -385,7 +410,8 @@ async fn a_recall_is_repeated_until_it_is_confirmed_and_not_for_ever() {
         tokio::time::resume();
         reply.update(&ReplyView::default()).await.unwrap();
         let mut rounds = 0;
-        while reply.finish(&answer()).await.is_err() {
+        while let Err(error) = reply.finish(&answer()).await {
+            assert_eq!(error, SendError::Untidy { after: None }, "the answer is delivered");
             rounds += 1;
             assert!(rounds < 30, "it is not tried for ever");
             // The process may end in between.

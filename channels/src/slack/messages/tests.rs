@@ -162,3 +162,19 @@ async fn a_stream_that_takes_long_ends_for_the_sake_of_its_buttons() {
         "there is nothing to look for"
     );
 }
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_closed_yet_is_deleted() {
+    use axum::{Json, Router, routing::post};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let api = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new()
+        .route("/chat.stopStream", post(|| async { Json(json!({"ok": false, "error": "ratelimited"})) }))
+        .route("/chat.delete", post(|| async { Json(json!({"ok": true})) }));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let client = SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
+    let state = Arc::new(SlackAccountState::new(client));
+    let mut reply = reply(Arc::clone(&state), Some("1.0"));
+    assert_eq!(reply.delete(&SlackMessageRef { ts: "1.1".into(), stream: true }).await, Ok(()));
+    assert!(state.check_rate_limit("chat.stopStream", "C1").is_err());
+}
