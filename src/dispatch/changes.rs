@@ -7,7 +7,7 @@ use pudu_client::{
     sandbox::{ChangeStatus, FileChange},
 };
 
-/// Maximum length of the diffs of a turn, in bytes.
+/// Length of the text above which further hunks are left out, in bytes.
 const MAX_BYTES: usize = 32 * 1024;
 /// Folder of the thread, which people need not read in front of each file.
 const ROOT: &str = "/mnt/user-data/";
@@ -30,18 +30,16 @@ pub(super) async fn diff(shared: &Shared, thread: &ThreadId, run: &RunId) -> Str
 fn written(files: &[FileChange]) -> String {
     let mut text = String::new();
     for file in files {
-        let whole = one(file);
-        if text.len() + whole.len() > MAX_BYTES {
-            text.push_str("…\n");
-            break;
-        }
-        text.push_str(&whole);
+        let (head, hunks) = (head(file), hunks(file));
+        let fits = hunks.is_empty() || text.len() + head.len() + hunks.len() <= MAX_BYTES;
+        text.push_str(&head);
+        text.push_str(if fits { &hunks } else { "…\n" });
     }
     scrub::hide_in_talk(&text).into_owned()
 }
 
-/// Writes the change of a file: its name and counts, and the hunks of its diff.
-fn one(file: &FileChange) -> String {
+/// Writes the name and the counts of a change.
+fn head(file: &FileChange) -> String {
     let path = file.path.to_string_lossy();
     let status = match file.status {
         ChangeStatus::Created => "A",
@@ -53,11 +51,16 @@ fn one(file: &FileChange) -> String {
         Some(_) => format!(" +{} -{}", file.additions, file.deletions),
         None => String::new(),
     };
-    let hunks = file.diff.as_deref().unwrap_or_default();
+    format!("{status} {}{counts}\n", path.strip_prefix(ROOT).unwrap_or(&path))
+}
+
+/// Writes the hunks of a change.
+fn hunks(file: &FileChange) -> String {
+    let diff = file.diff.as_deref().unwrap_or_default();
     // The names above the first hunk are in the line before.
-    let hunks = hunks.find("@@").and_then(|at| hunks.get(at..)).unwrap_or_default();
+    let hunks = diff.find("@@").and_then(|at| diff.get(at..)).unwrap_or_default();
     let end = if hunks.is_empty() || hunks.ends_with('\n') { "" } else { "\n" };
-    format!("{status} {}{counts}\n{hunks}{end}", path.strip_prefix(ROOT).unwrap_or(&path))
+    format!("{hunks}{end}")
 }
 
 #[cfg(test)]
@@ -84,10 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_left_out() {
-        let long = format!("@@ -1 +1 @@\n+{}\n", "x".repeat(20_000));
-        let files = [change("a", Some(&long)), change("b", Some(&long))];
-        let text = written(&files);
-        assert!(text.len() < MAX_BYTES && text.ends_with("\n…\n"), "{}", text.len());
+    fn a_diff_above_the_limit_is_left_out_and_its_name_stays() {
+        let long = format!("@@ -1 +1 @@\n+{}\n", "x".repeat(MAX_BYTES));
+        let files = [change("a", Some(&long)), change("b", Some("@@ -1 +1 @@\n-old\n+new\n"))];
+        assert_eq!(written(&files), "M a +1 -1\n…\nM b +1 -1\n@@ -1 +1 @@\n-old\n+new\n");
     }
 }

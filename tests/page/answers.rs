@@ -80,6 +80,20 @@ async fn an_edit_is_shown_as_a_diff() {
     browser.eval("[...document.querySelectorAll('.step summary')].at(-1).click() ?? 1").await;
     let lines = "[...document.querySelectorAll('.step .diff-line')].map(node => [node.classList[1], node.textContent.trim()])";
     browser.sees(lines, json!([["removed", "- two"], ["added", "+ 2"], ["added", "+ 3"]])).await;
+    // A long one is cut, and the rest comes when it is asked for.
+    let long = format!("{}end", "x\n".repeat(7_000));
+    house.model.next(Reply::tool("str_replace", &json!({"path": path, "old_str": "2\n3", "new_str": long})));
+    answers(&mut browser, &house, Reply::text("It is long.")).await;
+    browser.sees("[...document.querySelectorAll('.words')].at(-1).innerText.trim()", "It is long.").await;
+    browser.eval("[...document.querySelectorAll('.step summary')].at(-1).click() ?? 1").await;
+    let step = "[...document.querySelectorAll('.step')].at(-1)";
+    let last = format!(
+        "{step}.querySelectorAll('.diff-line').length > 5000 && {step}.querySelector('.diff-line:last-child').textContent.trim()"
+    );
+    browser.sees(&last, "+").await;
+    browser.eval(&format!("{step}.querySelector('.small-button').click() ?? 1")).await;
+    browser.sees(&last, "+ end").await;
+    browser.sees(&format!("{step}.querySelectorAll('.small-button').length"), 0).await;
 }
 
 #[tokio::test]

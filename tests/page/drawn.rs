@@ -123,6 +123,24 @@ async fn diagrams_are_pictures_and_those_with_faults_stay_text() {
 }
 
 #[tokio::test]
+async fn a_diagram_that_takes_too_long_does_not_hold_up_the_next_one() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    // Here only diagrams have 20 s: their time is over at once.
+    browser
+        .eval("(window.later = setTimeout, window.setTimeout = (work, time) => later(work, time === 20_000 ? 0 : time), 1)")
+        .await;
+    answers(&mut browser, &house, "```mermaid\nflowchart TD\n  A --> B\n```").await;
+    let hint = "document.querySelector('.diagram-hint')?.textContent";
+    browser.sees(hint, "This diagram could not be drawn: it took too long").await;
+    browser.sees("document.querySelectorAll('.renderer').length", 0).await;
+    browser.eval("(window.setTimeout = later, 1)").await;
+    answers(&mut browser, &house, "```mermaid\nflowchart TD\n  C --> D\n```").await;
+    browser.sees("document.querySelectorAll('.words .diagram').length", 1).await;
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
 async fn libraries_are_sent_compressed_to_those_who_read_that() {
     let house = house("").await;
     let client = reqwest::Client::builder().no_gzip().no_proxy().build().unwrap();

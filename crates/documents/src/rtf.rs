@@ -28,6 +28,8 @@ struct RtfGroup {
     /// Number of characters behind a `\u` that are for older readers.
     fallback: usize,
     is_hidden: bool,
+    /// Whether it is a note whose bracket is open.
+    is_note: bool,
     is_cell: bool,
     level: Option<usize>,
 }
@@ -54,6 +56,8 @@ struct RtfReader<'a> {
     title: String,
     pictures: usize,
     margins: usize,
+    /// Hidden and deleted characters.
+    hidden: usize,
 }
 
 impl<'a> RtfReader<'a> {
@@ -64,6 +68,7 @@ impl<'a> RtfReader<'a> {
             encoding,
             fallback: 1,
             is_hidden: false,
+            is_note: false,
             is_cell: false,
             level: None,
         };
@@ -84,6 +89,7 @@ impl<'a> RtfReader<'a> {
             title: String::new(),
             pictures: 0,
             margins: 0,
+            hidden: 0,
         }
     }
 
@@ -109,7 +115,11 @@ impl<'a> RtfReader<'a> {
 
     fn finish(mut self) -> DocumentDraft {
         self.draft.set_title(Some(&self.title));
-        for (count, what) in [(self.pictures, "pictures"), (self.margins, "page headers and footers")] {
+        for (count, what) in [
+            (self.pictures, "pictures"),
+            (self.margins, "page headers and footers"),
+            (self.hidden, "hidden or deleted characters"),
+        ] {
             if count > 0 {
                 self.draft.warn(format!("{count} {what} in it are not shown"));
             }
@@ -127,6 +137,7 @@ impl<'a> RtfReader<'a> {
             )));
         }
         self.groups.push(self.group);
+        self.group.is_note = false;
         Ok(())
     }
 
@@ -135,8 +146,7 @@ impl<'a> RtfReader<'a> {
         self.skipped = 0;
         let Some(outer) = self.groups.pop() else { return };
         let ended = std::mem::replace(&mut self.group, outer);
-        if ended.destination == RtfDestination::Footnote && self.group.destination != RtfDestination::Footnote
-        {
+        if ended.is_note {
             self.paragraph.push(']');
         }
     }
@@ -163,9 +173,10 @@ impl<'a> RtfReader<'a> {
     fn write(&mut self, text: &str) {
         match self.group.destination {
             RtfDestination::Title => self.title.push_str(text),
-            RtfDestination::Text | RtfDestination::Footnote if !self.group.is_hidden => {
-                self.paragraph.push_str(text)
+            RtfDestination::Text | RtfDestination::Footnote if self.group.is_hidden => {
+                self.hidden += text.chars().filter(|sign| !sign.is_whitespace()).count();
             }
+            RtfDestination::Text | RtfDestination::Footnote => self.paragraph.push_str(text),
             _ => {}
         }
     }
@@ -281,7 +292,10 @@ impl<'a> RtfReader<'a> {
         match found {
             RtfDestination::Picture => self.pictures += 1,
             RtfDestination::Margin => self.margins += 1,
-            RtfDestination::Footnote => self.write(" [footnote: "),
+            RtfDestination::Footnote if !self.group.is_hidden && !self.group.is_note => {
+                self.group.is_note = true;
+                self.paragraph.push_str(if word == "annotation" { " [comment: " } else { " [footnote: " });
+            }
             _ => {}
         }
         self.group.destination = found;
@@ -382,6 +396,15 @@ mod tests {
         );
         check("{\\rtf1 word{\\footnote {\\super 1} a note} more\\par}", "word [footnote: 1 a note] more\n");
         check(
+            "{\\rtf1 word{\\*\\atnid A}{\\*\\annotation{\\*\\atnref 1}{a {\\b remark}}} more\\par}",
+            "word [comment: a remark] more\n",
+        );
+        check(
+            "{\\rtf1 word{\\footnote a{\\footnote b}c} more\\par}",
+            "word [footnote: a [footnote: b]c] more\n",
+        );
+        check("{\\rtf1 word{\\v{\\footnote a}b} more\\par}", "word more\n");
+        check(
             "{\\rtf1 see {\\field{\\*\\fldinst HYPERLINK \"https://example.org\"}{\\fldrslt the page}}.\\par}",
             "see the page.\n",
         );
@@ -407,21 +430,41 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted() {
         let document =
-            read(b"{\\rtf1{\\header top}{\\pict\\pngblip 8950}{\\pict\\bin3 }}}}words\\par}").unwrap();
+            read(b"{\\rtf1{\\header top}{\\pict\\pngblip 8950}{\\pict\\bin3 }}}}{\\v not {\\b this}}{\\deleted gone}}words\\par}")
+                .unwrap();
         assert_eq!(document.markdown, "words\n");
         assert_eq!(
             document.warnings,
-            ["2 pictures in it are not shown", "1 page headers and footers in it are not shown"]
+            [
+                "2 pictures in it are not shown",
+                "1 page headers and footers in it are not shown",
+                "11 hidden or deleted characters in it are not shown"
+            ]
+        );
+        let word = read(b"{\\rtf1{\\*\\shppict{\\pict{\\*\\picprop{\\sp a}}\\pngblip 8950}}{\\nonshppict{\\pict\\wmetafile8 01}}words\\par}").unwrap();
+        assert_eq!(
+            (word.markdown.as_str(), word.warnings),
+            ("words\n", vec!["1 pictures in it are not shown".to_owned()])
         );
         assert!(matches!(read(b"{\\rtf1{\\pict 8950}}"), Err(Error::Empty)));
         let deep = format!("{{\\rtf1 {}", "{".repeat(100_000));
         assert!(matches!(read(deep.as_bytes()), Err(Error::TooLarge(_))));
     }
 
+    /// Signs and control words of rich text.
+    const PIECE: &str = concat!(
+        r"\{|\}|words|\\(\*|~|\\|\n|'[0-9a-f]{0,2}|(ansicpg|mac|u|uc|bin|f|fonttbl|fcharset|v|deleted|plain",
+        r"|pard|par|line|tab|intbl|cell|nestcell|row|outlinelevel|footnote|annotation|pict|shppict|nonshppict|shptxt",
+        r"|header|info|title|fldinst|fldrslt)(-?[0-9]{1,10})? ?)"
+    );
+
     proptest! {
         #[test]
-        fn no_rich_text_is_too_strange(rest in "[{}\\\\ua-f'*0-9 -]{0,200}") {
-            let _ = read(format!("{{\\rtf{rest}").as_bytes());
+        fn no_rich_text_is_too_strange(parts in prop::collection::vec(prop_oneof![
+            5 => PIECE.prop_map(String::into_bytes),
+            1 => prop::collection::vec(any::<u8>(), 0..5),
+        ], 0..100)) {
+            let _ = read(&[&b"{\\rtf1"[..], &parts.concat()].concat());
         }
     }
 }

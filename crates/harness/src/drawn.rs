@@ -10,25 +10,20 @@ const PREFIX: &str = "image-";
 /// Number of random digits in the name of an image.
 const DIGITS: usize = 12;
 
-/// Stores images and names each in the answer. Returns their paths.
+/// Stores images and names each in the answer. Returns their paths, also of those that could not be stored.
 pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Vec<u8>>) -> Vec<String> {
     let mut paths = Vec::new();
     for bytes in images {
         let Some(kind) = image_kind(&bytes) else { continue };
         let name = name(kind.trim_start_matches("image/"));
         let path = format!("{OUTPUTS}/{name}");
-        let told = match agent.sandbox.write(&path, &bytes, false).await {
-            Ok(()) => format!("![{name}]({path})"),
-            Err(error) => {
-                tracing::warn!(%error, bytes = bytes.len(), "failed to store image of model");
-                "[The image that the model made could not be stored.]".to_owned()
-            }
-        };
-        let gap = if run_state.said() == 0 { "" } else { "\n\n" };
-        run_state.say(format!("{gap}{told}"));
-        if told.starts_with('!') {
-            paths.push(path);
+        if let Err(error) = agent.sandbox.write(&path, &bytes, false).await {
+            // The answer names it all the same: its delivery says in the person's language that the file is missing.
+            tracing::warn!(%error, bytes = bytes.len(), "failed to store image of model");
         }
+        let gap = if run_state.said() == 0 { "" } else { "\n\n" };
+        run_state.say(format!("{gap}![{name}]({path})"));
+        paths.push(path);
     }
     paths
 }
@@ -57,6 +52,23 @@ pub(crate) fn named_in(text: &str) -> Vec<Image> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{Bench, ScriptedReply};
+    use pudu_base::{Delta, Finish, RunEvent};
+
+    #[tokio::test]
+    async fn an_image_that_cannot_be_stored_is_named_and_handed_over_as_missing() {
+        let image = Ok(Delta::Image(b"\x89PNG\r\n\x1a\n".to_vec()));
+        let bench = Bench::new(vec![ScriptedReply::Says(vec![image, Ok(Delta::Finish(Finish::Complete))])]);
+        let events = bench.events(Some("draw a dot")).await;
+        let handed = |event| match event {
+            RunEvent::Artifacts { paths } => Some(paths),
+            _ => None,
+        };
+        let handed: Vec<String> = events.into_iter().filter_map(handed).flatten().collect();
+        let named: Vec<String> =
+            named_in(&bench.thread().concat()).into_iter().map(|image| image.path).collect();
+        assert_eq!((handed.len(), handed), (1, named));
+    }
 
     #[test]
     fn images_of_an_answer_are_found_by_their_names() {

@@ -3,6 +3,7 @@
 
 use crate::{
     ModelSettings,
+    media::MAX_IMAGE_BYTES,
     think::ThinkHabit,
     wire::{EventDecoder, cut, garbled},
     wires::wire_of,
@@ -14,8 +15,9 @@ use pudu_net::{
 };
 use serde::de::IgnoredAny;
 
-/// Maximum size of one JSON document, in bytes.
-const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum size of one event or JSON document, in bytes: all images of a reply in base64, and as much else as in a reply
+/// without images.
+const MAX_DOCUMENT_BYTES: usize = MAX_IMAGE_BYTES / 3 * 4 + 8 * 1024 * 1024;
 
 /// Reads the bytes of one reply, without a socket: as they come, cut anywhere.
 pub struct ReplyDecoder {
@@ -29,7 +31,7 @@ pub struct ReplyDecoder {
 
 enum Framing {
     /// Nothing but white space has come.
-    Unknown(SseDecoder),
+    Unknown,
     Sse(SseDecoder),
     Json(Splitter),
 }
@@ -47,8 +49,7 @@ impl ReplyDecoder {
     }
 
     fn new(events: Box<dyn EventDecoder>) -> Self {
-        let framing = Framing::Unknown(SseDecoder::default());
-        Self { framing, pairs: PairJoiner::default(), events, has_content: false }
+        Self { framing: Framing::Unknown, pairs: PairJoiner::default(), events, has_content: false }
     }
 
     /// Takes more bytes and adds the deltas that they complete. After an error `out` ends with the usage that the
@@ -100,17 +101,17 @@ impl ReplyDecoder {
     }
 
     fn read(&mut self, mut bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        if let Framing::Unknown(sse) = &mut self.framing {
+        if matches!(self.framing, Framing::Unknown) {
             // However the bytes are cut, white space before the first sign is left out.
             bytes = bytes.trim_ascii_start();
             self.framing = match bytes.first() {
                 None => return Ok(()),
                 Some(b'{' | b'[') => Framing::Json(Splitter::default()),
-                Some(_) => Framing::Sse(std::mem::take(sse)),
+                Some(_) => Framing::Sse(SseDecoder::with_limit(MAX_DOCUMENT_BYTES)),
             };
         }
         match &mut self.framing {
-            Framing::Unknown(_) => Ok(()),
+            Framing::Unknown => Ok(()),
             Framing::Sse(sse) => {
                 let events = sse.push(bytes).map_err(|_| garbled("an event is too large"))?;
                 events.iter().try_for_each(|event| self.event(&event.event, event.data.trim(), out))
@@ -221,6 +222,16 @@ mod tests {
         let error = decoder.push(&vec![b'x'; MAX_DOCUMENT_BYTES], &mut out).unwrap_err();
         assert!(matches!(error, ModelError::Garbled(_)), "{error}");
         assert_eq!(out, [Delta::Usage(Usage::plain(1, 0))], "what it cost is known");
+    }
+
+    #[test]
+    fn an_event_may_have_all_images_of_a_reply() {
+        let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
+        let mut out = Vec::new();
+        decoder.push(b"data: ", &mut out).unwrap();
+        decoder.push(&vec![b'x'; MAX_IMAGE_BYTES / 3 * 4], &mut out).unwrap();
+        decoder.push(b"\n\n", &mut out).unwrap();
+        assert!(matches!(&out[..], [Delta::Text(text)] if text.len() > MAX_IMAGE_BYTES), "{}", out.len());
     }
 
     #[test]

@@ -8,6 +8,9 @@ const MAX_IMAGES: usize = 10;
 /// Maximum size of all images of a reply, in bytes.
 pub(crate) const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
 
+/// Words between the type and the data of an image in its address.
+const BASE64_MARK: &str = ";base64,";
+
 /// Images and other media of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyMedia {
@@ -39,10 +42,31 @@ impl ReplyMedia {
 
     /// Takes an image by its address, which has the data of the image itself.
     pub(crate) fn take_url(&mut self, url: &str, out: &mut Vec<Delta>) {
-        match url.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,")) {
+        match url.strip_prefix("data:image/").and_then(|rest| rest.split_once(BASE64_MARK)) {
             Some((_, data)) => self.take(data, out),
             None => self.left_out += 1,
         }
+    }
+
+    /// Takes an image from the text of a reply, by its address. Returns `false` if the address has no image: then the
+    /// text stays.
+    pub(crate) fn take_inline(&mut self, url: &str, out: &mut Vec<Delta>) -> bool {
+        let Some((_, data)) = url.split_once(BASE64_MARK) else { return false };
+        let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
+        let is_whole = data.len().is_multiple_of(4) && data.trim_end_matches('=').chars().all(is_base64);
+        let is_image = is_whole && Self::begins_image(url);
+        if is_image {
+            self.take(data, out);
+        }
+        is_image
+    }
+
+    /// Returns whether an address, which may be cut, has the beginning of an image.
+    pub(crate) fn begins_image(url: &str) -> bool {
+        let Some((_, data)) = url.split_once(BASE64_MARK) else { return false };
+        let length = data.len().min(64) / 4 * 4;
+        let head = data.get(..length).and_then(|head| STANDARD.decode(head).ok());
+        head.is_some_and(|bytes| image_kind(&bytes).is_some())
     }
 
     /// Counts a medium that is left out.

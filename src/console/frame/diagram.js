@@ -27,12 +27,10 @@ async function draw(id, text, theme) {
   return new XMLSerializer().serializeToString(drawn);
 }
 
-/** Each diagram waits for the one before: the library draws one at a time. */
-let before = Promise.resolve();
-
+// The page sends one diagram at a time: the library draws no two at once.
 addEventListener('message', ({ source, data: { id, text, theme } }) => {
   if (source !== parent) return;
-  before = before.then(() => draw(id, text, theme)).then(
+  draw(id, text, theme).then(
     svg => parent.postMessage({ id, svg }, location.origin),
     error => parent.postMessage({ id, error: String(error?.message ?? error) }, location.origin));
 });

@@ -46,7 +46,11 @@ async function each(nodes, library, work) {
     const loaded = await library();
     let begun = performance.now();
     for (const node of nodes) {
-      await work(node, loaded);
+      try {
+        await work(node, loaded);
+      } catch (error) {
+        console.warn('not drawn', error);
+      }
       if (performance.now() - begun < BUSY_MS) continue;
       await new Promise(go => setTimeout(go));
       begun = performance.now();
@@ -132,31 +136,41 @@ function whenNear(node, work) {
   watcher.observe(node);
 }
 
-/** The frame that draws diagrams, and what waits for its pictures. */
-const frame = { node: null, ready: null, waiting: new Map(), count: 0 };
+/** The frame that draws diagrams, one at a time. A frame that takes too long is removed, and the next diagram gets a new one. */
+const frame = { node: null, started: null, ready: null, answer: null, count: 0, before: Promise.resolve() };
 
 addEventListener('message', ({ source, data }) => {
   if (!frame.node || source !== frame.node.contentWindow) return;
-  if (data.ready) frame.ready?.();
-  frame.waiting.get(data.id)?.(data);
+  if (data.ready) frame.ready();
+  else if (data.id === frame.count) frame.answer(data);
 });
 
-const started = once(() => new Promise(ready => {
+/** Returns the window of the frame once it can draw. */
+const started = () => frame.started ??= new Promise(ready => {
   frame.ready = () => ready(frame.node.contentWindow);
   frame.node = make('iframe', { className: 'renderer', sandbox: 'allow-scripts', src: new URL('frame/diagram.html', import.meta.url).href, title: t`Diagrams`, tabIndex: -1, 'aria-hidden': 'true' });
   document.body.append(frame.node);
-}));
+});
 
 /** Returns a diagram as a picture: `{svg}` or `{error}`. */
-async function picture(text, theme) {
+function picture(text, theme) {
+  const drawn = frame.before.then(() => drawing(text, theme));
+  frame.before = drawn.catch(() => {});
+  return drawn;
+}
+
+function drawing(text, theme) {
   const id = frame.count += 1;
-  const drawn = new Promise(answer => {
-    frame.waiting.set(id, answer);
-    setTimeout(() => answer({ error: t`it took too long` }), DIAGRAM_MS);
+  return new Promise(answer => {
+    const late = setTimeout(() => {
+      frame.node?.remove();
+      frame.started = null;
+      answer({ error: t`it took too long` });
+    }, DIAGRAM_MS);
+    frame.answer = data => { clearTimeout(late); answer(data); };
+    // A frame without an origin can only be named by "*". Only this frame gets the text.
+    started().then(target => target.postMessage({ id, text, theme }, '*'));
   });
-  // A frame of another origin without one can only be named by "*". Only this frame gets the text.
-  started().then(target => target.postMessage({ id, text, theme }, '*'));
-  return drawn.finally(() => frame.waiting.delete(id));
 }
 
 const isDark = () => getComputedStyle(document.documentElement).colorScheme === 'dark';
@@ -182,6 +196,7 @@ async function diagram(block) {
   pre.hidden = true;
   bar.lastElementChild.before(toggle);
   hint.replaceWith(shown);
+  for (const old of drawnDiagrams) if (!old.isConnected) drawnDiagrams.delete(old);
   drawnDiagrams.add(block);
 }
 

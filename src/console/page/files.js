@@ -8,7 +8,7 @@ import { markdown } from './markup.js';
 import { fileCard, isImage } from './turn.js';
 import { t } from './words.js';
 
-/** So much of a text is looked at. */
+/** Maximum length of a text that is shown: bytes of a file, characters of a document. */
 const PREVIEW_BYTES = 256 * 1024;
 const TEXT_NAME = /\.(?:txt|md|markdown|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|log|xml|html?|css|m?js|ts|tsx|jsx|py|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|pl|sh|bash|sql|r|tex|diff|patch|srt|env)$/i;
 
@@ -65,10 +65,14 @@ const framedPage = (thread, name, path) => make('div', {}, frame(fileUrl(thread,
 const framedDocument = (thread, name, path) => make('div', {}, frame(fileUrl(thread, path), name),
   hint(t`If nothing is shown here, look at the text, or download the file.`));
 
+/** Returns a view of a text, which says if there is more of it. */
+const begun = (shown, isCut) => (isCut ? make('div', {}, shown, hint(t`Only the beginning is shown.`)) : shown);
+
 async function documentText(thread, path) {
   try {
     const response = await request('GET', fileUrl(thread, path, 'text'));
-    return markdown((await response.text()).slice(0, PREVIEW_BYTES));
+    const text = await response.text();
+    return begun(markdown(text.slice(0, PREVIEW_BYTES)), text.length > PREVIEW_BYTES);
   } catch (error) {
     return hint(failure(error));
   }
@@ -85,7 +89,7 @@ async function textOf(thread, name, path, asMarkdown = false) {
     const whole = Number(response.headers.get('content-range')?.split('/')[1] ?? 0);
     const shown = asMarkdown ? markdown(text)
       : make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Text of the file`, dir: 'auto' }, await colouredText(text, name.split('.').pop()) ?? revealed(text));
-    return whole > PREVIEW_BYTES ? make('div', {}, shown, hint(t`Only the beginning is shown.`)) : shown;
+    return begun(shown, whole > PREVIEW_BYTES);
   } catch (error) {
     // An empty file has no range.
     return hint(failure(error));

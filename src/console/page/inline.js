@@ -63,7 +63,7 @@ class Line {
 
   add(node, length) { this.out.append(node); this.at += length; }
 
-  /** Shows a formula as it is written; tells whether one begins here. */
+  /** Shows a formula as it is written. Returns whether one begins here. */
   formula() {
     FORMULA.lastIndex = DOLLARS.lastIndex = this.at;
     const found = FORMULA.exec(this.text);
@@ -78,7 +78,7 @@ class Line {
     return true;
   }
 
-  /** Shows the number of a footnote, which leads to it; tells whether one begins here. */
+  /** Shows the number of a footnote, which leads to it. Returns whether one begins here. */
   footnote() {
     FOOTNOTE.lastIndex = this.at;
     const found = FOOTNOTE.exec(this.text);

@@ -101,10 +101,13 @@ const isEdit = (name, args) => name === 'str_replace' && typeof args.old_str ===
 
 /** Shows an edit as the lines that go and those that come. */
 function edit({ path, old_str: before, new_str: after }) {
-  const lines = (kind, sign, words) => (words ? words.slice(0, SHOWN_CHARS).split('\n').map(line =>
+  const lines = (kind, sign, words) => (words ? words.split('\n').map(line =>
     make('span', { className: `diff-line ${kind}`, textContent: `${sign} ${revealed(line)}\n` })) : []);
-  const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Diff`, dir: 'ltr' }, ...lines('removed', '-', before), ...lines('added', '+', after));
-  return make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: plain(String(path ?? '')) }), pre);
+  const diff = most => [...lines('removed', '-', before.slice(0, most)), ...lines('added', '+', after.slice(0, most))];
+  const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': t`Diff`, dir: 'ltr' }, ...diff(SHOWN_CHARS));
+  const box = make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: plain(String(path ?? '')) }), pre);
+  if (Math.max(before.length, after.length) > SHOWN_CHARS) box.append(showAll(() => pre.replaceChildren(...diff())));
+  return box;
 }
 
 function argsBlock(name, args, isBroken) {
@@ -119,12 +122,15 @@ const written = args => (typeof args === 'string' ? args : Object.entries(args)
 export function text(label, whole, isError = false) {
   const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': label, dir: 'auto', className: isError ? 'wrong' : '' }, revealed(whole.slice(0, SHOWN_CHARS)));
   const box = make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: label }), pre);
-  if (whole.length > SHOWN_CHARS) {
-    const button = make('button', { type: 'button', className: 'small-button', textContent: t`Show all` });
-    button.onclick = () => { pre.textContent = revealed(whole); button.remove(); };
-    box.append(button);
-  }
+  if (whole.length > SHOWN_CHARS) box.append(showAll(() => { pre.textContent = revealed(whole); }));
   return box;
+}
+
+/** Makes the button that shows the rest of a text. */
+function showAll(show) {
+  const button = make('button', { type: 'button', className: 'small-button', textContent: t`Show all` });
+  button.onclick = () => { show(); button.remove(); };
+  return button;
 }
 
 function* subagent(args, task, again, { load, ended }) {

@@ -2,16 +2,18 @@
 
 use crate::{
     Client,
-    base::{SandboxError, ThreadId},
-    documents::{Error, member},
+    base::{SandboxError, ThreadId, foreign},
+    documents::{Document, Error, member},
     wire::artifact::{self, ArtifactError},
 };
-use std::{fs::File, io::Read};
+use std::{fmt::Write, fs::File, io::Read};
 
 /// Maximum size of an artifact that is read into memory, and of an archive that is looked into, in bytes.
 const MAX_ARTIFACT_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum size of a file that is taken from an archive, in bytes.
 const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
+/// Maximum length of a warning about a document, in characters.
+const WARNING_CHARS: usize = 300;
 
 /// An artifact that is there.
 #[derive(Debug)]
@@ -45,7 +47,7 @@ impl Client {
         read.map(Artifact::Member).map_err(|error| ArtifactError::Archived(error.to_string()))
     }
 
-    /// Returns the text of a document as Markdown, as the model gets it.
+    /// Returns the text of a document as Markdown, behind a quoted line for each part that is missing or may be wrong.
     ///
     /// # Errors
     /// When the file is no document, its text cannot be read, or its path is none of those that are shown.
@@ -55,7 +57,7 @@ impl Client {
         };
         let name = path.rsplit('/').next().unwrap_or_default();
         match self.setup().documents.convert(file, name).await {
-            Ok(document) => Ok(document.markdown),
+            Ok(document) => Ok(noted(&document)),
             Err(Error::Unknown) => Err(ArtifactError::NoDocument),
             Err(error) => {
                 tracing::info!(%thread, path, %error, "failed to read document");
@@ -92,5 +94,30 @@ impl Client {
         let head = usize::try_from(artifact::HEAD).unwrap_or(usize::MAX);
         let kind = artifact::media_type(path, bytes.get(..head).unwrap_or(&bytes));
         Ok((bytes, kind))
+    }
+}
+
+/// Returns the text of a document behind its warnings.
+fn noted(document: &Document) -> String {
+    let mut text = String::new();
+    for warning in &document.warnings {
+        let _ = write!(text, "> {}\n\n", foreign::line(warning, WARNING_CHARS));
+    }
+    text + &document.markdown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::{DocumentLimits, convert};
+
+    #[test]
+    fn warnings_about_a_document_are_in_front_of_its_text() {
+        let read = |rtf: &[u8]| noted(&convert(rtf, "a.rtf", &DocumentLimits::default()).unwrap());
+        assert_eq!(read(b"{\\rtf1 words\\par}"), "words\n");
+        assert_eq!(
+            read(b"{\\rtf1{\\pict 00}{\\header top}words\\par}"),
+            "> 1 pictures in it are not shown\n\n> 1 page headers and footers in it are not shown\n\nwords\n"
+        );
     }
 }

@@ -7,7 +7,7 @@ use encoding_rs::Encoding;
 pub(super) enum RtfDestination {
     /// The document.
     Text,
-    /// A footnote, which stands in its place in the text.
+    /// A footnote or a comment, in its place in the text.
     Footnote,
     /// The table of fonts, with their encodings.
     Fonts,
@@ -26,7 +26,7 @@ pub(super) enum RtfDestination {
 /// Returns the destination that a word begins.
 pub(super) fn destination(word: &str) -> Option<RtfDestination> {
     Some(match word {
-        "shptxt" | "fldrslt" | "listtext" | "pntext" => RtfDestination::Text,
+        "shptxt" | "shppict" | "fldrslt" | "listtext" | "pntext" => RtfDestination::Text,
         "footnote" | "annotation" => RtfDestination::Footnote,
         "fonttbl" => RtfDestination::Fonts,
         "info" => RtfDestination::Info,

@@ -142,19 +142,26 @@ impl Middleware for Images {
 
 /// Reminds the model of something, unless it was told so since it answered last.
 fn remind(run_state: &mut RunState, request: &mut Request, text: String) {
-    let mut since = run_state.state().messages.values().rev();
-    let mut since = since.by_ref().take_while(|message| !matches!(&***message, Message::Assistant(_)));
-    if !since.any(|message| matches!(&**message, Message::Reminder(told) if told.text == text)) {
+    let is_same = |message: &Message| matches!(message, Message::Reminder(reminder) if reminder.text == text);
+    let is_known =
+        recent(run_state).take_while(|message| !matches!(message, Message::Assistant(_))).any(is_same);
+    if !is_known {
         run_state.remind(request, text);
     }
+}
+
+/// Returns the messages, the newest first. Those of a failure do not count: the model answered nothing.
+fn recent(run_state: &RunState) -> impl Iterator<Item = &Message> {
+    let messages = run_state.state().messages.values().rev().map(|message| &**message);
+    messages.filter(|message| !message.is_failure())
 }
 
 /// Returns the images that came since the model answered last, oldest first: those of results, those that people
 /// sent, and those that it made itself with that answer.
 fn newest(run_state: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
-    for message in run_state.state().messages.values().rev() {
-        match &**message {
+    for message in recent(run_state) {
+        match message {
             Message::Tool(result) => images.extend(result.images.iter().rev().cloned()),
             Message::Human(human) => images.extend(human.files.iter().rev().filter_map(SharedFile::image)),
             Message::Reminder(_) => {}
@@ -175,7 +182,9 @@ mod tests {
         Replay,
         fixture::{Bench, SizedFiles, assistant},
     };
-    use pudu_base::{DirEntry, Exec, Human, SandboxError, ShellCommand, ThreadState, ToolResult, Update};
+    use pudu_base::{
+        DirEntry, Exec, Human, Outcome, SandboxError, ShellCommand, ThreadState, ToolResult, Update,
+    };
     use tokio::time::{Duration, timeout};
 
     /// A turn in which a tool has shown these images.
@@ -216,6 +225,11 @@ mod tests {
             seen(vec![asked.clone()]),
             ["/a.PNG image/png", "/c.jpg image/jpeg", "/d.webp image/webp"]
         );
+        let Update::Message(failed) = assistant(Vec::new()) else { unreachable!() };
+        let Message::Assistant(mut failed) = Arc::unwrap_or_clone(failed) else { unreachable!() };
+        failed.failure = Some(Box::new(Outcome::Timeout));
+        let failed = Update::Message(Arc::new(Message::Assistant(failed)));
+        assert_eq!(seen(vec![asked.clone(), failed]).len(), 3, "no model saw them");
         assert_eq!(seen(vec![asked, assistant(Vec::new())]), [""; 0]);
     }
 
