@@ -212,7 +212,7 @@ pub(crate) struct HotConfig {
 }
 
 impl HotConfig {
-    /// Returns the accounts that everybody in the world may use.
+    /// Returns the accounts that are open to everyone.
     pub(crate) fn open_to_the_world(&self) -> Vec<&str> {
         let open = |account: &&AccountConfig| {
             account.platform.is_public()
@@ -314,7 +314,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
     }
     if !log.differing.is_empty() {
         let differing: Vec<_> = log.differing.into_iter().collect();
-        problems.push(Problem::note(format!("counts otherwise than in DeerFlow: {}", differing.join(", "))));
+        problems.push(Problem::note(format!("different unit than in DeerFlow: {}", differing.join(", "))));
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {

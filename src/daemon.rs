@@ -89,7 +89,7 @@ pub(crate) struct Greeting {
     pub(crate) sandbox: String,
     /// The accounts.
     pub(crate) accounts: Vec<String>,
-    /// Those of them that everybody in the world may use.
+    /// Accounts that are open to everyone.
     pub(crate) open: Vec<String>,
 }
 
@@ -198,7 +198,7 @@ impl Daemon {
         let sandbox = machine.words(&daemon.watcher.current());
         let open = if scope == Scope::Whole { hot.open_to_the_world() } else { Vec::new() };
         for account in &open {
-            tracing::warn!(account, "opened account to everybody in the world: {CLOSING}");
+            tracing::warn!(account, "opened account to everyone: {CLOSING}");
         }
         let open = open.into_iter().map(str::to_owned).collect();
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))

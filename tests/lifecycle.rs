@@ -209,7 +209,7 @@ async fn the_health_command_tells_a_daemon_that_lives_from_one_that_does_not() {
 
 #[tokio::test]
 async fn a_bot_that_everybody_in_the_world_may_use_is_said_at_the_start_and_by_doctor() {
-    let (words, logged) = ("everybody in the world may use", "opened account to everybody in the world");
+    let (words, logged) = ("open to everyone", "opened account to everyone");
     for (account, said) in
         [("", true), ("allowed_users: [1]", false), ("allowed_chats: [-1]", false), ("pairing: true", false)]
     {
@@ -218,9 +218,7 @@ async fn a_bot_that_everybody_in_the_world_may_use_is_said_at_the_start_and_by_d
         let (_, doctor) = house.pudu(&["doctor"]);
         assert_eq!(doctor.contains(words), said, "{account}: {doctor}");
         house.configure("", "");
-        house
-            .logs(if said { logged } else { "would let everybody in the world use `channels.telegram`" })
-            .await;
+        house.logs(if said { logged } else { "would open `channels.telegram` to everyone" }).await;
         assert_eq!(house.log().contains(logged), said, "{account}: {}", house.log());
         house.configure("allowed_users: []\nallowed_chats: []", "");
         house.logs(logged).await;

@@ -82,8 +82,7 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     Ok(verdict)
 }
 
-/// Returns what is wrong with credentials as far as their shape tells, which accounts are open to the world, and which
-/// name an agent that is not there.
+/// Returns credentials of a wrong shape, accounts that are open to everyone, and accounts whose agent does not exist.
 fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
     let hot = &loaded.config.hot;
     let wrong = hot.accounts.iter().flat_map(|account| {
@@ -95,12 +94,7 @@ fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
     });
     let open = hot.open_to_the_world().into_iter().map(|name| {
         let (account, list) = (format!("channels.{name}"), format!("channels.{name}.allowed_users"));
-        Problem::warning(
-            loaded.place(&list),
-            &account,
-            "everybody in the world may use this account",
-            CLOSING,
-        )
+        Problem::warning(loaded.place(&list), &account, "this account is open to everyone", CLOSING)
     });
     wrong.chain(open).chain(missing_agents::missing(loaded)).collect()
 }
@@ -391,9 +385,7 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
             open,
             (
                 ConfigVerdict::Fine,
-                vec![
-                    "12: warning: channels.telegram: everybody in the world may use this account".to_owned()
-                ]
+                vec!["12: warning: channels.telegram: this account is open to everyone".to_owned()]
             )
         );
     }

@@ -126,7 +126,7 @@ async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
         Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
     };
     if hot.open_to_the_world().contains(&account.name.as_str()) {
-        checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
+        checks.push(Check::poor("access", "open to everyone", CLOSING));
     }
     checks
 }

@@ -14,7 +14,7 @@ pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (account, configured) in &hot.policies {
         let policy = connections::policy(hot, account);
-        // Nobody has an empty id: that is what holds for all who are not named.
+        // No person has an empty id: it gets the settings of all people without their own.
         let people = std::iter::once("").chain(configured.session.users.keys().map(String::as_str));
         for person in people {
             let Some(name) = policy.session(person).agent else { continue };

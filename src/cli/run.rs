@@ -89,10 +89,7 @@ fn greet(greeting: &Greeting) {
         greeting.sandbox,
     );
     if !greeting.open.is_empty() {
-        text.push_str(&format!(
-            "  OPEN     everybody in the world may use {}: {CLOSING}\n",
-            greeting.open.join(", ")
-        ));
+        text.push_str(&format!("  OPEN     everyone may use {}: {CLOSING}\n", greeting.open.join(", ")));
     }
     if let Some(file) = &greeting.token {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));

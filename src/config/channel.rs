@@ -76,7 +76,7 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
     /// Returns what no log may say; first that by which the platform knows the bot.
     fn secrets(&self) -> Vec<&SecretString>;
 
-    /// Returns whether everybody in the world can write to the bot, if nobody is listed.
+    /// Returns whether the bot is open to everyone if no list restricts it.
     fn is_public(&self) -> bool {
         false
     }

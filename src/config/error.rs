@@ -3,7 +3,7 @@
 use super::{CLOSING, Report, trust::Untrusted};
 use std::{io, path::PathBuf};
 
-/// Why there is no configuration. All are for the operator to mend.
+/// Why there is no configuration. The operator can fix each.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// A file that was named does not exist.
@@ -31,22 +31,20 @@ pub(crate) enum ConfigError {
         /// The folder.
         path: PathBuf,
     },
-    /// An edit took out more than anybody means to.
+    /// An edit removed all keys or all accounts, probably by mistake.
     #[error(
-        "the file has lost everything that it said, or all its accounts; to close an account write `enabled: false`, \
-         or restart pudu"
+        "the file no longer has any key, or any account; to close an account write `enabled: false`, or restart pudu"
     )]
     Emptied,
-    /// An edit took out who may use an account.
+    /// An edit removed the list of people who may use an account.
     #[error(
-        "the edit would let everybody in the world use `channels.{account}`: {CLOSING}; if all are meant, write \
-         `allowed_users: []`"
+        "the edit would open `channels.{account}` to everyone: {CLOSING}; if all are meant, write `allowed_users: []`"
     )]
     Opened {
         /// The account.
         account: String,
     },
-    /// The file, which nobody named, may not be the operator's.
+    /// The file was found, not named, and may not be the operator's.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
     /// The file says something that cannot be.

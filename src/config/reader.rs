@@ -1,9 +1,9 @@
 //! Reads settings out of the tree, and notes everything that is wrong on the way.
 //!
 //! A setting is read in one expression that says its key, its type and what stands in for its absence:
-//! `section.number("port", 1..=65535).or(8001)`. There is no other list of keys: what was asked for is what is
-//! known, so a key nobody asked for is unknown, and the keys that were asked for are what the tests hold
-//! against `config.example.yaml` and `docs/configuration.md`.
+//! `section.number("port", 1..=65535).or(8001)`. There is no other list of keys: a key that no
+//! reader asked for is unknown, and the tests compare the keys that were asked for with `config.example.yaml` and
+//! `docs/configuration.md`.
 //!
 //! Nothing stops at the first error: a wrong value is reported and read as absent, and the caller finds the
 //! errors at the end. The types of values live in `setting.rs`.
@@ -38,7 +38,7 @@ pub(super) struct Log {
     pub(super) keys: IndexMap<String, Key>,
     /// Keys that are understood and have no effect yet.
     pub(super) unused: BTreeSet<String>,
-    /// Keys whose values count something else than in DeerFlow, each with what.
+    /// Keys whose values have another unit than in DeerFlow, each with its unit.
     pub(super) differing: BTreeSet<String>,
     /// Secrets in the configuration.
     pub(super) secrets: Vec<SecretString>,
@@ -72,7 +72,7 @@ pub(super) struct Key {
 pub(super) enum Effect {
     /// After a restart of pudu.
     Restart,
-    /// Soon: the account that it concerns connects anew, and no other.
+    /// Soon: its account reconnects, and no other.
     Reconnect,
     /// From the next message on.
     NextMessage,
@@ -100,7 +100,7 @@ impl<'a> ConfigReader<'a> {
         top
     }
 
-    /// Returns the file's top, to read what one account connects anew for.
+    /// Returns the file's top, to read the keys for which one account reconnects.
     pub(super) fn accounts(&self) -> Section<'_> {
         Section { effect: Effect::Reconnect, ..self.fixed() }
     }
@@ -180,7 +180,7 @@ impl<'r> Section<'r> {
             section.check_shape();
             section
         };
-        // What is no mapping is told of; that it lacks keys goes without saying.
+        // A value that is no mapping is reported already; missing keys in it are not.
         let whole = |section: &Self| {
             section.node.is_none_or(|node| matches!(node.value, NodeValue::Map(_) | NodeValue::Null))
         };
@@ -212,15 +212,15 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Notes a key whose value counts something else than in DeerFlow, if the file has it.
+    /// Notes a key whose value has another unit than in DeerFlow, if the file has it.
     pub(super) fn differs(&self, key: &str, counts: &str) {
         if self.entry(key).is_some() {
-            let told = format!("{} ({counts})", join(&self.path, key));
-            self.reader.log.borrow_mut().differing.insert(told);
+            let note = format!("{} ({counts})", join(&self.path, key));
+            self.reader.log.borrow_mut().differing.insert(note);
         }
     }
 
-    /// Remembers what nobody may read.
+    /// Remembers secrets.
     pub(super) fn know_secret<'a>(&self, secrets: impl IntoIterator<Item = &'a SecretString>) {
         self.reader.log.borrow_mut().secrets.extend(secrets.into_iter().cloned());
     }
@@ -308,7 +308,10 @@ impl<'r> Section<'r> {
     pub(super) fn expand(&self, key: &str, at: Pos, text: &str) -> Option<String> {
         if let Some(name) = windows_variable(text) {
             let what = format!("%{name}% is how Windows writes a variable");
-            self.note(Problem::error(at, key, what, format!("write ${name}")));
+            let help = format!(
+                "write ${name}; if the value is this very text, set a variable to it and write the variable's name"
+            );
+            self.note(Problem::error(at, key, what, help));
             return None;
         }
         let Some(rest) = text.strip_prefix('$') else { return Some(text.to_owned()) };
@@ -395,10 +398,11 @@ fn variable(text: &str) -> Option<&str> {
     env::is_name(name).then_some(name)
 }
 
-/// Returns the name in `%NAME%`.
+/// Returns the name in `%NAME%`. Of small letters it is no variable's: a password may look like that.
 fn windows_variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix('%')?.strip_suffix('%')?;
-    env::is_name(name).then_some(name)
+    let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    (name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(is_capital)).then_some(name)
 }
 
 fn is_name(word: &str) -> bool {

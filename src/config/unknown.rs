@@ -70,8 +70,7 @@ fn habit(key: &str) -> Option<&'static str> {
 /// open.
 const CLOSING_KEYS: &[&str] =
     &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
-/// Sections whose keys decide what is deleted, who or what is asked before something is done, or what may be spent. A
-/// misspelt key would leave that as it is by default.
+/// Sections whose keys restrict deletion, unapproved actions, sign-in or costs. A misspelt key would leave the default.
 const CLOSING_SECTIONS: &[&str] =
     &["approvals", "budgets", "guardrails", "oidc", "retention", "token_budget"];
 /// A key that more sections have is of none in particular.
@@ -128,8 +127,8 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
     }
 }
 
-/// Returns what was probably meant by an unknown key: one near it, those that it is the end of, or, of one that
-/// stands too far out, the same key where it belongs.
+/// Returns the keys that an unknown key probably means: one near it, longer ones that end with it, or the same key in a
+/// deeper section.
 fn meant(
     key: &str,
     path: &str,

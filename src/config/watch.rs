@@ -84,7 +84,7 @@ impl Watcher {
             Some(ConfigNews::Changed { restart, report }) => {
                 tracing::info!(file = %self.file.display(), "applied edited configuration");
                 for account in self.state().hot.open_to_the_world() {
-                    tracing::warn!(account, "opened account to everybody in the world: {CLOSING}");
+                    tracing::warn!(account, "opened account to everyone: {CLOSING}");
                 }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
                 if !restart.is_empty() {
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(told(watched.look()), expected, "{edit:?}");
             assert_eq!(watched.current().accounts.len(), accounts, "{edit:?}");
         };
-        let emptied = "broken: the file has lost everything that it said, or all its accounts; to close an account write \
+        let emptied = "broken: the file no longer has any key, or any account; to close an account write \
                        `enabled: false`, or restart pudu";
         check("", emptied, 1);
         check("\n# nothing\n", emptied, 1);
@@ -322,7 +322,7 @@ mod tests {
             let open = !watched.current().open_to_the_world().is_empty();
             assert_eq!(open, edit.contains("allowed_users: []"), "{edit:?}");
         };
-        let refused = "broken: the edit would let everybody in the world use `channels.telegram`: name who";
+        let refused = "broken: the edit would open `channels.telegram` to everyone: name who";
         check("", refused);
         check(", allowed_users:", refused);
         check(", allowed_users: []", "changed, restart: [], 0 problems");

@@ -74,7 +74,7 @@ pub(super) async fn operator(
     next.run(request).await
 }
 
-/// Lets through administrators, and users with an account, who change their own things. Comes behind [`check`].
+/// Admits administrators, and users with an account: they change their own things. Comes behind [`check`].
 pub(super) async fn owner(
     state: State<GatewayState>,
     peer: ConnectInfo<SocketAddr>,

@@ -1,6 +1,6 @@
 //! Custom agents: which there are, making, changing and taking them away. Shapes are DeerFlow's.
 //!
-//! All of it is off unless `agents_api.enabled`. Administrators make and change shared agents. Other users find those,
+//! The whole API is off unless `agents_api.enabled`. Administrators make and change shared agents. Other users find those,
 //! and make and change agents of their own.
 
 use super::{GatewayState, JsonReply, caller::Caller};

@@ -159,7 +159,7 @@ pub(super) async fn fixed(_: Bytes) -> Response {
 }
 
 impl GatewayState {
-    /// Returns the assistants of a user. Custom agents are told of where the operator wants them told of.
+    /// Returns the assistants of a user. Custom agents are among them if the operator wants that.
     async fn assistants(&self, user: &UserId) -> Vec<Value> {
         let mut assistants = vec![assistant(LEAD, "system", "The lead agent")];
         if self.0.watcher.current().agents_api {

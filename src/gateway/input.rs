@@ -3,8 +3,9 @@
 use crate::gateway::content::{self, PostedContent};
 use pudu_channels::Attachment;
 use pudu_client::base::{
-    Assistant, CallId, Finish, Human, Message, MessageId, Reminder, ToolCall, ToolResult, Usage,
+    Assistant, CallId, Finish, Human, Message, MessageId, Outcome, Reminder, ToolCall, ToolResult, Usage,
 };
+use pudu_deerflow::{read_failure, read_report};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -106,6 +107,7 @@ fn uploads(extra: &Value) -> Vec<String> {
 }
 
 fn reply(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<Assistant, String> {
+    let failure = read_failure(fields, &text).map(|failure| Box::new(Outcome::Error(failure)));
     let mut calls = Vec::new();
     for call in fields.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
         // OpenAI's form has a function with its arguments as text.
@@ -121,16 +123,20 @@ fn reply(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<Ass
     }
     let tokens = |key: &str| fields.get("usage_metadata")?.get(key)?.as_u64();
     let usage = tokens("input_tokens").zip(tokens("output_tokens"));
+    if failure.is_some() {
+        // As in the thread: a failure has no words or calls that a model could read.
+        calls.clear();
+    }
     Ok(Assistant {
         id,
-        text,
+        text: if failure.is_none() { text } else { String::new() },
         reasoning: None,
         provider_parts: None,
         calls,
-        finish: Finish::Complete,
+        finish: if failure.is_none() { Finish::Complete } else { Finish::Partial },
         model: None,
         usage: usage.map(|(input, output)| Usage::plain(input, output)),
-        failure: None,
+        failure,
     })
 }
 
@@ -146,7 +152,7 @@ fn result(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<To
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
-        task: None,
+        task: read_report(fields).map(Box::new),
     })
 }
 
@@ -176,6 +182,28 @@ mod tests {
         assert_eq!(back[1]["response_metadata"]["model"], "m");
         assert_eq!(back[2]["artifact"], json!({"a": 1}));
         assert_eq!((&back[3]["type"], &back[3]["content"]), (&json!("system"), &json!("be short")));
+    }
+
+    #[test]
+    fn failures_and_reports_of_sub_agents_stay_what_they_are() {
+        let extra =
+            json!({"deerflow_error_fallback": true, "error_reason": "auth", "error_type": "ModelAuthError"});
+        let report = json!({"subagent_status": "completed", "subagent_result_brief": "Seven."});
+        let sent = json!([
+            {"type": "ai", "id": "1", "content": "The key is refused.", "additional_kwargs": extra},
+            {"type": "tool", "id": "2", "content": "7", "tool_call_id": "c", "additional_kwargs": report},
+            {"type": "ai", "id": "3", "content": "Hi."},
+        ]);
+        let read = messages(&sent).unwrap();
+        assert!(read[0].message.is_failure() && read[0].message.text().is_empty(), "{read:?}");
+        let back = whole(&read[0].message, Some(&read[0].fields)).unwrap();
+        assert_eq!(
+            (&back["content"], &back["additional_kwargs"]["error_reason"]),
+            (&sent[0]["content"], &json!("auth"))
+        );
+        let Message::Tool(result) = &read[1].message else { panic!("{read:?}") };
+        assert_eq!(result.task.as_ref().map(|task| task.text.as_str()), Some("Seven."));
+        assert!(!read[2].message.is_failure());
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn written(
 /// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
 fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
     let newest = newest_first.first().map(|entry| entry.seq);
-    newest.map(|newest| Steps::of(newest_first).ends(newest)).unwrap_or_default()
+    newest.map(|newest| Steps::from_rows(newest_first).ends(newest)).unwrap_or_default()
 }
 
 /// Which checkpoints are listed.

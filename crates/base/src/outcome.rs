@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// With an answer.
     Success,
-    /// Somebody stopped it; what was said so far is kept.
+    /// A person stopped it; its words so far are kept.
     Stopped,
     /// It took longer than allowed.
     Timeout,

@@ -1,5 +1,5 @@
-//! Custom agents: who may answer instead of the lead agent. Each is a folder in the home, as DeerFlow keeps them:
-//! `SOUL.md` says who it is, `config.yaml` what it may use. Those of the local user are everybody's; any other user, a
+//! Custom agents, which may answer instead of the lead agent. Each is a folder in the home, as DeerFlow keeps them:
+//! `SOUL.md` has its character, `config.yaml` its limits. Those of the local user are shared; any other user, a
 //! person or a room, may have agents of its own. Of two with one name the shared one counts: a name in the
 //! configuration never means another agent for someone.
 //!
@@ -114,7 +114,7 @@ impl AgentChange {
     }
 }
 
-/// The agents of a home that one user finds: those of everybody, then their own. Clones are the same.
+/// The agents of a home that one user finds: the shared ones, then their own. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Agents {
     inner: Arc<Inner>,
@@ -141,7 +141,7 @@ impl Agents {
     /// Returns the agents that a user finds, shared ones alone without a user. With `edits_shared` shared agents may be
     /// changed, otherwise only the user's own.
     #[must_use]
-    pub fn of(&self, owner: Option<&UserId>, edits_shared: bool) -> Self {
+    pub fn for_user(&self, owner: Option<&UserId>, edits_shared: bool) -> Self {
         let owner = owner.filter(|owner| **owner != UserId::local()).cloned();
         Self { inner: self.inner.clone(), owner, edits_shared }
     }
@@ -195,8 +195,8 @@ impl Agents {
     /// Lists a user's own agents, by name. One that a shared agent hides is among the broken ones.
     #[must_use]
     pub fn own_of(&self, owner: &UserId) -> Roster {
-        let shared = disk::names(&self.of(None, false).roots());
-        let mut roster = self.of(Some(owner), false).list();
+        let shared = disk::names(&self.for_user(None, false).roots());
+        let mut roster = self.for_user(Some(owner), false).list();
         roster.agents.retain(|agent| agent.place == AgentPlace::Own);
         roster.broken.retain(|agent| !shared.contains(&agent.name));
         let own = disk::names(&[(self.own(owner), AgentPlace::Own)]);
@@ -225,8 +225,8 @@ impl Agents {
     /// Makes an agent.
     ///
     /// # Errors
-    /// When the name is taken or cannot be one, a part of it cannot be, it would be everybody's, or the disk fails. Nothing
-    /// of it is kept then.
+    /// When the name is taken or is none, a value of the profile is wrong, the agent would be shared, or the disk fails.
+    /// Then nothing is kept.
     pub fn create(&self, wanted: &str, profile: &AgentProfile) -> Result<CustomAgent, AgentError> {
         let profile = checked(profile.clone())?;
         let (root, place) = match &self.owner {

@@ -312,7 +312,7 @@ fn own_tool(
     audit_log: &AuditLog,
 ) -> Option<Arc<dyn Tool>> {
     let audit_log = audit_log.clone();
-    // The right to change what is everybody's was looked at before the run began.
+    // The right to change shared agents was checked before the run began.
     let owner = task.skills_of();
     let edits_shared = match &task.authoring {
         Authoring::Itself | Authoring::Lead => true,

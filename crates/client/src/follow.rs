@@ -55,7 +55,7 @@ impl Client {
             let page = db.log_before(thread, at, STEP_PAGE).await?;
             let oldest = page.last().map(|entry| entry.seq);
             rows.extend(page);
-            let steps = Steps::of(&rows);
+            let steps = Steps::from_rows(&rows);
             match oldest {
                 Some(oldest) if oldest > 1 && steps.parent().is_none() => at = oldest,
                 _ => return Ok(steps),

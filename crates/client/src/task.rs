@@ -113,7 +113,7 @@ impl RunTask {
         Spender { account, person, user: self.user.clone(), room: self.room.clone() }
     }
 
-    /// Returns whose agents it finds besides everybody's.
+    /// Returns the user whose agents it finds besides the shared ones.
     #[must_use]
     pub fn agents_of(&self) -> Option<&UserId> {
         self.finds_own_agents.then(|| self.skills_of())

@@ -23,4 +23,5 @@ pub use error::ImportError;
 pub use files::read_plain;
 pub use home::DeerFlowHome;
 pub use import::{ImportTarget, Place, import};
+pub use messages::{read_failure, read_report};
 pub use report::{ImportReport, ItemKind, ItemOutcome, ReportItem};

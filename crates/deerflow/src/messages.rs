@@ -134,8 +134,8 @@ fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedPa
     let model = meta("model_name").or_else(|| meta("model")).map(str::to_owned);
     let (text, reasoning) = (content(fields, skipped), reasoning(fields));
     let (calls, usage) = (calls(fields), usage(fields));
-    if extra(fields, "deerflow_error_fallback").and_then(Value::as_bool) == Some(true) {
-        let failure = Some(Box::new(Outcome::Error(failure(fields, text))));
+    if let Some(failure) = read_failure(fields, &text) {
+        let failure = Some(Box::new(Outcome::Error(failure)));
         return Assistant {
             id,
             text: String::new(),
@@ -151,14 +151,18 @@ fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedPa
     Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage, failure: None }
 }
 
-/// Returns why a model failed for which DeerFlow wrote an answer.
-fn failure(fields: &Map<String, Value>, hint: String) -> RunFailure {
+/// Returns why a model failed for which DeerFlow, or pudu in its form, wrote an answer. `None` for any other message.
+#[must_use]
+pub fn read_failure(fields: &Map<String, Value>, text: &str) -> Option<RunFailure> {
+    if extra(fields, "deerflow_error_fallback").and_then(Value::as_bool) != Some(true) {
+        return None;
+    }
     let class = match extra(fields, "error_reason").and_then(Value::as_str) {
         Some("quota") => FailureClass::Quota,
         Some("auth") => FailureClass::Auth,
         _ => FailureClass::Unavailable,
     };
-    RunFailure { class, hint, cause: None }
+    Some(RunFailure { class, hint: text.to_owned(), cause: None })
 }
 
 /// Returns the thoughts of an answer: beside its words, or parts of its content.
@@ -216,13 +220,14 @@ fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
-        task: report(fields).map(Box::new),
+        task: read_report(fields).map(Box::new),
         id,
     }
 }
 
 /// Returns how a sub-agent ended, as DeerFlow notes it beside the result of its call.
-fn report(fields: &Map<String, Value>) -> Option<TaskReport> {
+#[must_use]
+pub fn read_report(fields: &Map<String, Value>) -> Option<TaskReport> {
     let text = |key: &str| extra(fields, key).and_then(Value::as_str);
     let brief = text("subagent_result_brief");
     // Older versions wrote the limit of turns as a status.

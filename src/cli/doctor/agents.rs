@@ -50,7 +50,7 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     checks
 }
 
-/// Returns who changes what everybody shares, the lead agent first.
+/// Returns the people who may change shared agents, the lead agent among them.
 fn changers(hot: &HotConfig) -> String {
     let of_account = |(account, policy): (&String, &AccountPolicy)| {
         let ids: Vec<&str> = policy.approvers.iter().map(String::as_str).collect();

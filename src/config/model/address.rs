@@ -54,9 +54,12 @@ fn refuse_call(section: &Section<'_>, url: &Url) {
     let Some(call) = call else { return };
     let mut shorter = url.clone();
     shorter.set_path(path.strip_suffix(call).unwrap_or(path));
-    let help = match section.variable("base_url").is_some() {
-        true => format!("end it before `{call}`"),
-        false => format!("write `base_url: {}`", net::shown_url(&shorter)),
+    // The shown address has no query and no credentials: written as shown, they would be lost.
+    let is_shown_whole = url.query().is_none() && url.username().is_empty() && url.password().is_none();
+    let help = match (section.variable("base_url").is_some(), is_shown_whole) {
+        (true, _) => format!("end it before `{call}`"),
+        (false, true) => format!("write `base_url: {}`", net::shown_url(&shorter)),
+        (false, false) => format!("remove `{call}` from it"),
     };
     section.refuse("base_url", format!("it ends in `{call}`, which pudu adds to each call"), help);
 }

@@ -129,7 +129,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         .replace("mode: ws", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
                     help: remove it; pudu keeps everything in one store\n\
-                    config.yaml: note: counts otherwise than in DeerFlow: subagents.agents.bash.max_turns (model calls), \
+                    config.yaml: note: different unit than in DeerFlow: subagents.agents.bash.max_turns (model calls), \
                     subagents.custom_agents.researcher.max_turns (model calls), subagents.max_turns (model calls)";
     let line = text.lines().position(|line| line.starts_with("checkpointer")).unwrap() + 3;
     assert_eq!(good(&text, env).report.to_string(), expected.replace("LINE", &format!("{line}:3")));

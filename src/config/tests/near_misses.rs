@@ -186,7 +186,12 @@ fn the_address_of_a_call_is_refused_with_that_of_the_api() {
         (
             "langchain_openai:ChatOpenAI",
             "https://a.org/v1/chat/completions?api-key=hush",
-            "help: write `base_url: https://a.org/v1`",
+            "help: remove `/chat/completions` from it",
+        ),
+        (
+            "langchain_openai:ChatOpenAI",
+            "https://ada:hush@a.org/v1/responses",
+            "help: remove `/responses` from it",
         ),
         (
             "langchain_anthropic:ChatAnthropic",
@@ -224,6 +229,16 @@ fn no_error_shows_what_a_variable_holds() {
         "{said}"
     );
     assert!(!said.contains("hush"), "{said}");
+}
+
+#[test]
+fn a_text_between_percent_signs_is_a_variable_in_capital_letters_alone() {
+    let key = |key: &str| format!("models: [{{name: a, model: a, api_key: \"{key}\"}}]\n");
+    for literal in ["%hush7%", "%Hush_7%", "%HUSH%7", "%7HUSH%", "%%"] {
+        let said = said(&key(literal), []);
+        assert!(!said.contains("how Windows writes"), "{literal}: {said}");
+    }
+    check(&key("%HUSH_7%"), &["%HUSH_7% is how Windows writes", "set a variable to it"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
-/// The lead agent is shared by everybody, so only approvers may. The command is the first message.
+/// All people share the lead agent, so only approvers may. The command is the first message.
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     let language = actor.language(&arrival);
     if !agent::may_bootstrap(&actor.account.policy(), &arrival.inbound.sender.id) {

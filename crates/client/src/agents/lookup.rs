@@ -9,7 +9,7 @@ impl Client {
     /// [`Client::roster`] and [`Client::custom_agent`] do not.
     #[must_use]
     pub fn agents_of(&self, owner: Option<&UserId>, edits_shared: bool) -> Agents {
-        self.0.agents.of(owner, edits_shared)
+        self.0.agents.for_user(owner, edits_shared)
     }
 
     /// Returns the custom agents that a user finds.
@@ -18,7 +18,7 @@ impl Client {
         tokio::task::spawn_blocking(move || agents.list()).await.unwrap_or_default()
     }
 
-    /// Finds a custom agent of everybody's or of a user.
+    /// Finds a shared custom agent, or one of a user.
     ///
     /// # Errors
     /// When there is none of this name, or it cannot be used.
@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// Returns a mark of the lead agent's soul: another one as soon as it is written, the same words included. `None` if
-    /// nobody can tell at the moment.
+    /// it cannot be read at the moment.
     pub async fn lead_soul_mark(&self) -> Option<String> {
         let agents = self.0.agents.clone();
         tokio::task::spawn_blocking(move || agents.lead_soul_mark()).await.ok().flatten()

@@ -334,7 +334,7 @@ fn a_user_finds_shared_agents_and_their_own_and_changes_their_own_alone() {
     write(&home, "users/bob/agents/poet", "", "Bob's.");
     let (ada, bob) = (UserId::of("ada").unwrap(), UserId::of("bob").unwrap());
     assert_eq!(shared.owners(), [ada.clone(), bob.clone()]);
-    let of = |user: &UserId| shared.of(Some(user), false);
+    let of = |user: &UserId| shared.for_user(Some(user), false);
     let found =
         |agents: &Agents, name: &str| agents.find(name).map(|agent| (agent.profile.soul, agent.place)).ok();
     assert_eq!(found(&of(&ada), "poet"), Some(("Ada's.".into(), AgentPlace::Own)));
@@ -362,8 +362,8 @@ fn a_user_finds_shared_agents_and_their_own_and_changes_their_own_alone() {
         of(&ada).update("clerk", soul("Mine.")).map(drop),
         of(&ada).remove("clerk"),
         of(&ada).set_lead_soul("Mine."),
-        shared.of(None, false).create("mine", &poet()).map(drop),
-        shared.of(Some(&UserId::local()), false).create("mine", &poet()).map(drop),
+        shared.for_user(None, false).create("mine", &poet()).map(drop),
+        shared.for_user(Some(&UserId::local()), false).create("mine", &poet()).map(drop),
     ] {
         assert!(matches!(refused, Err(AgentError::Shared(_))), "{refused:?}");
     }
@@ -373,5 +373,5 @@ fn a_user_finds_shared_agents_and_their_own_and_changes_their_own_alone() {
     assert!(matches!(of(&ada).vacant("clerk"), Err(AgentError::Exists(_))));
     assert!(matches!(of(&bob).remove("muse"), Err(AgentError::Unknown(_))));
     of(&ada).remove("muse").unwrap();
-    assert_eq!(shared.of(Some(&ada), true).create("desk", &poet()).unwrap().place, AgentPlace::Shared);
+    assert_eq!(shared.for_user(Some(&ada), true).create("desk", &poet()).unwrap().place, AgentPlace::Shared);
 }

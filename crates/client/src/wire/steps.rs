@@ -1,4 +1,4 @@
-//! Steps of a thread: the rows of its log that belong together, behind which stands a checkpoint.
+//! Steps of a thread: the rows of its log that belong together. Each step ends with a checkpoint.
 
 use crate::{
     base::{Message, RunId, Seq, Update},
@@ -6,18 +6,18 @@ use crate::{
 };
 use std::collections::HashSet;
 
-/// What a row is about.
+/// Kind of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum RowOf {
+enum RowKind {
     Human,
     Assistant,
     Tools,
-    /// A thread that was written anew by this run.
+    /// A thread that this run restored.
     Restore(RunId),
 }
 
-impl RowOf {
-    /// `None` for what belongs to the step before it.
+impl RowKind {
+    /// Returns `None` for a row that belongs to the step before it.
     fn update(update: &Update) -> Option<Self> {
         let Update::Message(message) = update else { return None };
         match &**message {
@@ -29,12 +29,12 @@ impl RowOf {
     }
 }
 
-/// Finds the steps of a thread, row by row. Of results that came together, and of what was said together, the last stands
-/// for all.
+/// Finds the steps of a thread, row by row. Results that came together are one step, and so are messages that were sent
+/// together: it ends behind the last.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// The newest step, and the position behind it so far.
-    newest: Option<(RowOf, Seq)>,
+    newest: Option<(RowKind, Seq)>,
     /// The positions behind the steps before it, oldest first.
     ends: Vec<Seq>,
 }
@@ -42,7 +42,7 @@ pub struct Steps {
 impl Steps {
     /// Returns the steps of rows, which begin with the newest.
     #[must_use]
-    pub fn of(newest_first: &[LogEntry]) -> Self {
+    pub fn from_rows(newest_first: &[LogEntry]) -> Self {
         let (mut steps, restores) = (Self::default(), restores(newest_first));
         for entry in newest_first.iter().rev() {
             steps.push(
@@ -62,15 +62,15 @@ impl Steps {
     }
 
     fn push(&mut self, seq: Seq, update: &Update, restored: Option<&RunId>) {
-        let kind = restored.map(|run| RowOf::Restore(run.clone())).or_else(|| RowOf::update(update));
-        // How far calls of tools are comes in the middle of a step, and ends none.
+        let kind = restored.map(|run| RowKind::Restore(run.clone())).or_else(|| RowKind::update(update));
+        // Progress of tool calls is inside a step, and ends none.
         let is_apart = matches!(
             update,
             Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
         );
         match (kind, &mut self.newest) {
             (None, Some((_, end))) if !is_apart => *end = seq,
-            (Some(kind), Some((newest, end))) if kind == *newest && kind != RowOf::Assistant => *end = seq,
+            (Some(kind), Some((newest, end))) if kind == *newest && kind != RowKind::Assistant => *end = seq,
             (Some(kind), newest) => {
                 let before = newest.replace((kind, seq));
                 self.ends.extend(before.map(|(_, end)| end));
@@ -99,7 +99,7 @@ impl Steps {
     }
 }
 
-/// Returns which runs wrote a thread anew, and when: all that one wrote at that time is one step.
+/// Returns the runs that restored a thread, with the times: all rows of one run at that time are one step.
 #[must_use]
 pub fn restores(rows: &[LogEntry]) -> HashSet<(&RunId, i64)> {
     let restores = rows.iter().filter(|entry| matches!(entry.update, Update::Restore(_)));

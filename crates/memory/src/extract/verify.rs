@@ -42,7 +42,7 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
         Some(SentenceLanguage::English | SentenceLanguage::Chinese) => {}
         None => return Err(RefusedReason::Opposite),
     }
-    if statements.iter().any(|said| extent::is_withdrawn(fact, said)) {
+    if about.iter().any(|said| extent::is_withdrawn(fact, said)) {
         return Err(RefusedReason::Outdated);
     }
     let said: Vec<JudgedClause> = about.iter().flat_map(|said| claims(said)).collect();
