@@ -378,7 +378,7 @@ async fn a_sign_is_taken_back_when_dingtalk_takes_it_back_at_last() {
     talk.dingtalk.stage().fail_always("robot/otoMessages/batchRecall", fault);
     talk.sees(&talk.ada, |shown| shown.last().is_some_and(|last| last.text == "one two three")).await;
     assert_eq!(talk.texts(&talk.ada).len(), 2, "the answer does not wait for it");
-    talk.house.logs("DingTalk has not confirmed the recall").await;
+    talk.house.logs("delivered reply; deleting the rest later").await;
     talk.house.kill();
     talk.house.start();
     talk.say("and now");

@@ -262,5 +262,5 @@ async fn a_configuration_that_is_no_file_is_not_taken_for_none() {
     std::fs::remove_file(house.path("config.yaml")).unwrap();
     std::fs::create_dir(house.path("config.yaml")).unwrap();
     let (well, told) = house.pudu(&["config", "check"]);
-    assert!(!well && told.contains("it is not a file"), "{told}");
+    assert!(!well && told.contains("is a folder, not a file"), "{told}");
 }

@@ -367,7 +367,8 @@ async fn cards_are_tried_before_one_is_delivered() {
 #[tokio::test]
 async fn a_reply_whose_card_cannot_be_tested_now_waits_as_asked_and_is_messages() {
     let mut bans = 1;
-    let server = DingTalkLoopback::start(move |_, _| match bans {
+    let server = DingTalkLoopback::start(move |path, _| match bans {
+        _ if path.ends_with("accessToken") => (200, json!({})),
         0 => (200, json!({"processQueryKey": "k"})),
         _ => {
             bans -= 1;

@@ -135,9 +135,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// 64 MiB in 64 KiB.
+/// 4 MiB in 4 KiB.
 fn bomb() -> Vec<u8> {
-    gzip(&vec![0; 64 * 1024 * 1024])
+    gzip(&vec![0; 4 * 1024 * 1024])
 }
 
 impl Web {
