@@ -100,7 +100,7 @@ fn an_agent_is_made_of_what_there_is() {
     let expect = json!({"agents": [{
         "name": "poet", "description": "", "model": "big", "tool_groups": ["web"], "skills": ["code-review"],
         "legacy": false, "notes": [],
-    }], "broken": []});
+    }], "broken": [], "own": []});
     assert_eq!(list, expect);
 }
 
