@@ -179,8 +179,16 @@ enum ConfigVerb {
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     // Otherwise calls would go past a proxy that is written wrongly.
-    if let Err(fault) = pudu_client::net::proxy::ProxySettings::from_env().check() {
+    let proxies = pudu_client::net::proxy::ProxySettings::from_env();
+    if let Err(fault) = proxies.check() {
         return run::fail(&fault.into());
+    }
+    for entry in proxies.useless_exceptions() {
+        // An entry with a scheme may be a URL with a password.
+        let shown = entry.rsplit_once('@').map_or(entry, |(_, place)| place);
+        eprintln!(
+            "warning: NO_PROXY: `{shown}` matches no host: write hosts without a scheme, separated by commas"
+        );
     }
     let start = Start { config: cli.config, bind: cli.bind, env: Env::process(), dir: PathBuf::new() };
     match cli.command {

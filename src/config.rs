@@ -408,7 +408,7 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
 fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let mut models = model::read(top, env);
     if models.is_empty() {
-        models.extend(ModelConfig::from_env(env));
+        models.extend(model::of_environment(top, env));
     }
     limits::token_usage(top);
     let sandbox = sandbox::limits(top, provider);

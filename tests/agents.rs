@@ -154,6 +154,7 @@ async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_re
     house.start();
     let ada = Talker::new(&house, "Ada");
     let how = "Write /agent new NAME, and behind it what the agent is for.";
+    ada.says("/agent new", &format!("The new agent needs a name. {how}")).await;
     ada.says("/agent new poet", &format!("There is an agent poet already. {how}")).await;
     ada.says(
         "/agent new default",

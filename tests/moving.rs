@@ -200,6 +200,12 @@ async fn an_import_that_is_killed_anywhere_goes_on_where_it_was() {
 async fn a_folder_without_a_home_and_a_configuration_with_errors_are_refused() {
     let house = deer().await;
     let (well, told) = house.pudu(&["import", "deerflow", "nowhere"]);
+    assert!(!well && told.contains("nowhere does not exist"), "{told}");
+    fs::create_dir(house.path("empty")).unwrap();
+    fs::write(house.path("empty/file"), "").unwrap();
+    let (well, told) = house.pudu(&["import", "deerflow", "empty/file"]);
+    assert!(!well && told.contains("file is no folder"), "{told}");
+    let (well, told) = house.pudu(&["import", "deerflow", "empty"]);
     assert!(!well && told.contains("is no DeerFlow home"), "{told}");
     let extensions = house.path("deer/extensions_config.json");
     let whole = fs::read(&extensions).ok();

@@ -16,6 +16,7 @@ use super::{
     quantity::NumberUnit,
     raw::{MappingEntry, Node, NodeValue},
     reader::{ConfigReader, Section},
+    setting::is_placeholder,
 };
 use pudu_client::{
     ModelPrice,
@@ -390,14 +391,27 @@ pub(super) fn headers(section: &Section<'_>, key: &str) -> Vec<(String, SecretSt
     headers
 }
 
+/// The variables whose keys allow a model where none is configured, with the model's class and name.
+const ENV_MODELS: [(&str, &str, &str); 2] = [
+    ("OPENAI_API_KEY", DEFAULT_CLASS, "gpt-5-mini"),
+    ("ANTHROPIC_API_KEY", "langchain_anthropic:ChatAnthropic", "claude-sonnet-4-5"),
+];
+
+/// Reads the model that a key in the environment allows. A placeholder is refused.
+pub(super) fn of_environment(top: &Section<'_>, env: &Env) -> Option<ModelConfig> {
+    if let Some((name, key)) = env.first(&ENV_MODELS.map(|(name, _, _)| name))
+        && is_placeholder(key)
+    {
+        let what = format!("the environment variable {name} holds a placeholder, not a key");
+        top.refuse("models", what, format!("set {name} to the provider's key, or remove it"));
+    }
+    ModelConfig::from_env(env)
+}
+
 impl ModelConfig {
     /// Returns the model that a key in the environment allows, for when none is configured.
     pub(crate) fn from_env(env: &Env) -> Option<Self> {
-        let choices = [
-            ("OPENAI_API_KEY", DEFAULT_CLASS, "gpt-5-mini"),
-            ("ANTHROPIC_API_KEY", "langchain_anthropic:ChatAnthropic", "claude-sonnet-4-5"),
-        ];
-        let (_, class, model) = choices.into_iter().find(|(key, _, _)| env.first(&[key]).is_some())?;
+        let (_, class, model) = ENV_MODELS.into_iter().find(|(key, _, _)| env.first(&[key]).is_some())?;
         Self::plain(class, model, env)
     }
 

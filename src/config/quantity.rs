@@ -74,6 +74,7 @@ impl NumberUnit {
                 "write bytes, or a size such as 500MB (decimal, 500,000,000) or 512MiB (binary, 536,870,912)"
             }
             Self::Tokens => "write a count, also as 128k (128,000) or 1M (1,000,000)",
+            Self::Days => "write days, such as 30d or 1y",
             _ => "write a number, or a time with its unit: ms, s, m, h, d, w or y, such as 90s, 10m or 1h30m",
         }
     }

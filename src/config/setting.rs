@@ -132,8 +132,13 @@ impl<'r> Section<'r> {
         self.scalar(key, &kind, false, T::to_string, move |value| {
             let within =
                 |n: i128| (low.into()..=high.into()).contains(&n).then(|| T::try_from(n).ok()).flatten();
-            let number = unit.parse(value).and_then(quantity::whole).and_then(within);
-            Ok(Some(number.ok_or_else(|| unit.help(value))?))
+            let number =
+                unit.parse(value).and_then(quantity::whole).ok_or_else(|| match unit.help(value) {
+                    help if unit == NumberUnit::Days => help.replace("days", "whole days"),
+                    help => help.to_owned(),
+                })?;
+            // The range that is expected says it all.
+            Ok(Some(within(number).ok_or_else(String::new)?))
         })
     }
 
@@ -167,8 +172,8 @@ impl<'r> Section<'r> {
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
         self.scalar(key, &kind, false, f64::to_string, move |value| {
-            let number = unit.parse(value).filter(|n| range.contains(n));
-            Ok(Some(number.ok_or_else(|| unit.help(value))?))
+            let number = unit.parse(value).ok_or_else(|| unit.help(value))?;
+            Ok(Some(Some(number).filter(|n| range.contains(n)).ok_or_else(String::new)?))
         })
     }
 
@@ -177,8 +182,9 @@ impl<'r> Section<'r> {
         const YEAR: f64 = 31_536_000.0;
         let show = |time: &Duration| time.as_secs_f64().to_string();
         self.scalar(key, &format!("seconds, {least} to {YEAR}"), false, show, move |value| {
-            let within = NumberUnit::Seconds.parse(value).filter(|n| (least..=YEAR).contains(n));
-            Ok(Some(Duration::from_secs_f64(within.ok_or_else(|| NumberUnit::Seconds.help(value))?)))
+            let number = NumberUnit::Seconds.parse(value).ok_or_else(|| NumberUnit::Seconds.help(value))?;
+            let within = Some(number).filter(|n| (least..=YEAR).contains(n));
+            Ok(Some(Duration::from_secs_f64(within.ok_or_else(String::new)?)))
         })
     }
 
@@ -187,7 +193,12 @@ impl<'r> Section<'r> {
         let show = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
         let setting = self.scalar(key, "URL", false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
-            let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            let url = Url::parse(&text).map_err(|fault| match fault {
+                url::ParseError::InvalidPort => "write a port from 1 to 65535",
+                url::ParseError::EmptyHost => "write a host after the `//`",
+                _ => "begin it with https:// or http://",
+            })?;
+            let url = Some(url).filter(|url| matches!(url.scheme(), "http" | "https"));
             Ok(Some(url.ok_or("begin it with https:// or http://")?))
         });
         if let Some(url) = &setting.value {

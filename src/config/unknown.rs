@@ -13,7 +13,18 @@ const EXTENSION: &str = "x-";
 /// Top-level keys that people bring from other programs, and where pudu has them.
 const HABITS: &[(&[&str], &str)] = &[
     (
-        &["telegram", "slack", "discord", "feishu", "dingtalk"],
+        &[
+            "telegram",
+            "slack",
+            "discord",
+            "feishu",
+            "dingtalk",
+            "telegram_bot",
+            "slack_bot",
+            "discord_bot",
+            "feishu_bot",
+            "dingtalk_bot",
+        ],
         "accounts are below `channels:`, each under its own name",
     ),
     (&["lark"], "write `channels:`, and below it `feishu:` with `domain: https://open.larksuite.com`"),
@@ -28,6 +39,7 @@ const HABITS: &[(&[&str], &str)] = &[
             "gemini",
             "llm",
             "llms",
+            "model_list",
             "ollama",
             "openai",
             "openrouter",
@@ -102,7 +114,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
     for entry in node.entries() {
         let below = join(path, &entry.key);
         match log.sections.get(path) {
-            Some(_) if path.is_empty() && entry.key.starts_with(EXTENSION) => {}
+            Some(_) if path.is_empty() && entry.key.to_ascii_lowercase().starts_with(EXTENSION) => {}
             Some(known) if !known.contains(&entry.key) => {
                 let habit = habit(&entry.key).filter(|_| path.is_empty());
                 let meant = match habit {

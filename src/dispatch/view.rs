@@ -170,6 +170,10 @@ fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> Stri
         FailureCause::Busy { minutes: Some(minutes), .. } => language.failed_busy_long(minutes),
         FailureCause::Busy { minutes: None, .. } => language.failed_busy().to_owned(),
         FailureCause::Unreachable(_) => language.failed_unreachable().to_owned(),
+        FailureCause::Failed(detail) => {
+            language.failed_provider(detail.split(':').next().unwrap_or_default())
+        }
+        FailureCause::Cut => language.failed_cut().to_owned(),
         FailureCause::Silent => language.failed_silent().to_owned(),
         FailureCause::OnlyMedia => language.failed_only_media().to_owned(),
         FailureCause::OnlyThought => language.failed_only_thought().to_owned(),

@@ -43,6 +43,22 @@ async fn marks_become_what_models_mean() {
 }
 
 #[tokio::test]
+async fn parts_without_an_end_are_open_and_footnotes_without_a_text_are_no_links() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let text = "One[^1] and two[^none].\n\n<details open>\n<summary>A</summary>\n\na\n\n</details>\n\n\
+        <details>\n<summary>B</summary>\n\nb\n\n</details>\n\n[^1]: a note\n\n\
+        <details>\n<summary>C</summary>\n\nThe answer.";
+    answers(&mut browser, &house, Reply::text(text)).await;
+    let open = "[...document.querySelectorAll('.words details')].map(node => node.open)";
+    browser.sees(open, json!([true, false, true])).await;
+    let first = "document.querySelector('.words p').textContent";
+    browser.sees(first, "One1 and two[^none].").await;
+    browser.sees("document.querySelectorAll('.words p .footnote').length", 1).await;
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
 async fn an_answer_that_was_cut_says_so() {
     for (reason, words) in [("length", "longest length"), ("content_filter", "filter of the provider")] {
         let house = house("").await;

@@ -63,6 +63,9 @@ async fn formulas_are_set_and_amounts_of_money_are_not() {
     ];
     browser.sees(sources, set.to_vec()).await;
     browser.sees("document.querySelectorAll('.words .katex-display').length", 4).await;
+    // Nothing of a short one is beside its place: it needs no scroll bar.
+    let wide = "[...document.querySelectorAll('.words .formula.display')].filter(node => node.scrollWidth > node.clientWidth).length";
+    browser.sees(wide, 0).await;
     let money = "document.querySelector('.words p').textContent.includes('$5 to $6, $HOME/$USER, $/PR and $/session, US$5')";
     browser.sees(money, true).await;
     // What cannot be set stays as it is written.
@@ -120,6 +123,19 @@ async fn diagrams_are_pictures_and_those_with_faults_stay_text() {
     browser.presses("Escape").await;
     browser.sees("refused", json!([])).await;
     assert_eq!(browser.failures, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_empty_diagram_and_a_damaged_picture_say_why_they_are_not_shown() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    answers(&mut browser, &house, "```mermaid\n\n```").await;
+    let hint = "document.querySelector('.diagram-hint')?.textContent";
+    browser.sees(hint, "This diagram could not be drawn: it is empty").await;
+    hands_over(&mut browser, &house, "broken.svg", "<svg><rect").await;
+    browser.eval(&format!("{OPEN_NEWEST} ?? 1")).await;
+    let why = "document.querySelector('dialog .hint')?.textContent.startsWith('The browser cannot read this picture')";
+    browser.sees(why, true).await;
 }
 
 #[tokio::test]

@@ -51,6 +51,13 @@ async fn the_graph_is_told_with_its_input_and_output_and_holds_its_nodes() {
             assert_eq!(ended["parent_ids"], json!([run, ended_node(&live, node, at)]));
         }
     }
+    let named: Vec<&Value> =
+        live.iter().filter(|told| told["event"].as_str().unwrap().starts_with("on_chat_model_")).collect();
+    assert!(!named.is_empty());
+    for told in named {
+        let names = [&told["name"], &told["metadata"]["ls_model_name"], &told["metadata"]["model_name"]];
+        assert_eq!(names, [&json!("sim"); 3], "{told}");
+    }
     let ids: std::collections::BTreeSet<String> =
         live.iter().map(|told| told["run_id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids.len(), 7, "the graph, three nodes and their calls");
@@ -65,6 +72,26 @@ async fn the_graph_is_told_with_its_input_and_output_and_holds_its_nodes() {
 /// Returns the id of a node that ended.
 fn ended_node(events: &[Value], node: &str, at: usize) -> Value {
     of(events, "on_chain_end", node)[at]["run_id"].clone()
+}
+
+#[tokio::test]
+async fn the_first_run_of_a_thread_names_its_model_from_the_start() {
+    let house = House::open("").await;
+    let client = Client(&house);
+    let thread = client.thread().await;
+    house.model.next(Reply::text("one two").words_per_chunk(1));
+    let run = client.begin(&thread, "hello", json!({})).await;
+    let modes = "stream_mode=events&stream_mode=messages-tuple";
+    let frames = client.follows(&thread, &run, None, modes).await;
+    let told = events(&frames);
+    for kind in ["start", "stream", "end"] {
+        let calls = of(&told, &format!("on_chat_model_{kind}"), "sim");
+        assert!(!calls.is_empty(), "{kind}: {told:?}");
+        assert!(calls.iter().all(|call| call["metadata"]["ls_model_name"] == "sim"), "{calls:?}");
+    }
+    let pieces: Vec<&Frame> = frames.iter().filter(|frame| frame.0 == "messages").collect();
+    assert!(!pieces.is_empty());
+    assert!(pieces.iter().all(|frame| frame.2[1]["model_name"] == "sim"), "{pieces:?}");
 }
 
 #[tokio::test]

@@ -51,6 +51,12 @@ pub enum FailureCause {
     /// The model cannot be reached.
     #[error("The model cannot be reached ({0}). Try again in a moment.")]
     Unreachable(String),
+    /// The provider answered that it failed. The detail begins with the status.
+    #[error("The model's provider failed ({0}). Try again in a moment.")]
+    Failed(String),
+    /// The answer ended before its end. The log has the detail.
+    #[error("The connection to the model broke off. Try again in a moment.")]
+    Cut,
     /// The model's answer cannot be read. It is quoted in no chat: it may be anything.
     #[error("The model's answer could not be read. Try again.")]
     Garbled,
@@ -147,9 +153,13 @@ fn when(minutes: Option<u64>) -> String {
 impl FailureCause {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled | Self::Silent | Self::OnlyThought => {
-                FailureClass::Unavailable
-            }
+            Self::Busy { .. }
+            | Self::Unreachable(_)
+            | Self::Failed(_)
+            | Self::Cut
+            | Self::Garbled
+            | Self::Silent
+            | Self::OnlyThought => FailureClass::Unavailable,
             Self::Auth(_) => FailureClass::Auth,
             Self::Quota(_) => FailureClass::Quota,
             Self::NoApi(_)
@@ -218,6 +228,20 @@ pub(crate) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_provider_that_failed_and_a_connection_that_broke_off_were_reached() {
+        use crate::ModelError;
+        let said = |error: &ModelError| RunFailure::from(FailureCause::from(error)).hint;
+        assert_eq!(
+            said(&ModelError::Failed("HTTP 500: oops".into())),
+            "The model's provider failed (HTTP 500: oops). Try again in a moment."
+        );
+        assert_eq!(
+            said(&ModelError::Cut("error reading a body".into())),
+            "The connection to the model broke off. Try again in a moment."
+        );
+    }
 
     #[test]
     fn a_failure_that_an_older_version_stored_is_read() {

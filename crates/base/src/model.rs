@@ -199,9 +199,15 @@ pub enum ModelError {
         /// The provider's words.
         detail: String,
     },
-    /// The connection failed, timed out or was cut, or the server failed: ask again.
+    /// The connection did not come about, or nothing came in time: ask again.
     #[error("the model cannot be reached: {0}")]
     Unreachable(String),
+    /// The provider answered that it failed: ask again.
+    #[error("the model's provider failed: {0}")]
+    Failed(String),
+    /// The answer ended before its end: ask again.
+    #[error("the connection to the model broke off: {0}")]
+    Cut(String),
     /// The answer violates the protocol: ask again.
     #[error("the model's answer cannot be read: {0}")]
     Garbled(String),
@@ -238,7 +244,10 @@ impl ModelError {
     /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn retriable(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled(_))
+        matches!(
+            self,
+            Self::Busy { .. } | Self::Unreachable(_) | Self::Failed(_) | Self::Cut(_) | Self::Garbled(_)
+        )
     }
 
     /// Returns whether nobody charges for a request that ended so: it was turned away before anything was made.
@@ -257,6 +266,8 @@ impl From<&ModelError> for FailureCause {
                 Self::Busy { detail, minutes: minutes.map(|seconds| seconds.div_ceil(60)) }
             }
             ModelError::Unreachable(detail) => Self::Unreachable(detail),
+            ModelError::Failed(detail) => Self::Failed(detail),
+            ModelError::Cut(_) => Self::Cut,
             ModelError::Garbled(_) => Self::Garbled,
             ModelError::Auth(detail) => Self::Auth(detail),
             ModelError::Quota(detail) => Self::Quota(detail),

@@ -5,7 +5,7 @@ use crate::{
     Client, LiveRun,
     base::{Message, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update},
     harness::{ReplayItem, ReplayReader},
-    store::{LogEntry, RunTitles, StoreError},
+    store::{LogEntry, RunRow, RunTitles, StoreError},
     wire::{
         frame::{Frame, Position},
         frames::Frames,
@@ -173,6 +173,12 @@ impl Follower {
             self.frames.set_state(state, steps);
             self.read_title().await?;
         }
+        // The model is known before the first event that names it.
+        if let StreamSource::Ring(_, live) | StreamSource::Log(_, Rest::Ring(live)) = &self.source
+            && let Some(model) = live.model.get()
+        {
+            self.frames.set_model(model);
+        }
         self.frames.push(event);
         Ok(())
     }
@@ -236,6 +242,7 @@ impl Follower {
             let (db, request) = (self.client.0.db.within(STORE_TIMEOUT), &self.request);
             let span = db.span_of_run(&request.thread, &request.run).await?;
             let row = db.run(&request.run).await?;
+            self.know_model(row.as_ref());
             self.frames
                 .set_run(span.map(|(first, _)| first), row.map(|row| run::input(&row)).unwrap_or_default());
         }
@@ -256,6 +263,13 @@ impl Follower {
         match self.client.live_run(&self.request.run) {
             Some(live) => self.begin_live(live, after).await,
             None => self.begin_ended(after).await,
+        }
+    }
+
+    /// Tells the frames the model that the store has of the run.
+    fn know_model(&mut self, row: Option<&RunRow>) {
+        if let Some(row) = row {
+            self.frames.set_model(&row.model);
         }
     }
 
@@ -282,6 +296,8 @@ impl Follower {
             self.source = StreamSource::Ring(live.replay.read(at), live);
             return Ok(());
         }
+        let row = self.client.0.db.within(STORE_TIMEOUT).run(&self.request.run).await?;
+        self.know_model(row.as_ref());
         let rows = self.rows_behind(after, ring.seq).await?;
         self.source = StreamSource::Log(rows.into_iter(), Rest::Ring(live));
         Ok(())
@@ -291,6 +307,7 @@ impl Follower {
     async fn begin_ended(&mut self, after: Position) -> Result<(), StoreError> {
         let db = self.client.0.db.within(STORE_TIMEOUT);
         let row = db.run(&self.request.run).await?;
+        self.know_model(row.as_ref());
         let outcome = row.and_then(|row| row.outcome());
         let rows = self.rows_behind(after, Seq::MAX).await?;
         self.source = StreamSource::Log(rows.into_iter(), Rest::End(outcome));

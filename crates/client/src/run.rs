@@ -15,7 +15,7 @@ use pudu_base::{
     FailureCause, Finish, Goal, Human, LogError, Message, MessageId, ModelCaller, Outcome, RunEvent, RunId,
     Skill, Spending, ThreadState, Update,
 };
-use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy, Steering};
+use pudu_harness::{CompactOutcome, Replay, RunState, SkillPolicy};
 use pudu_store::{RunEnding, SpendingFilter};
 use std::{
     collections::BTreeSet,
@@ -92,7 +92,7 @@ pub(crate) async fn work(
     };
     let end = match task.compact {
         true => summarize(client, &task, &mut turn, &live.control).await,
-        false => converse(client, &mut task, &mut turn, &live.control).await,
+        false => converse(client, &mut task, &mut turn, live).await,
     };
     drop(admission);
     let ending = conclude::ending(&task, &end, &turn);
@@ -141,10 +141,11 @@ async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunStat
 }
 
 /// Lets the thread hear what is said, and be answered, unless that was done before a restart.
-async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, control: &Control) -> RunEnd {
+async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, live: &LiveRun) -> RunEnd {
+    let control = &live.control;
     let (outcome, notes, heard) = match ended_before(client, task, turn.state()).await {
         Some(outcome) => (tell(turn, outcome), EndNotes::default(), true),
-        None => respond(client, task, turn, control).await,
+        None => respond(client, task, turn, live).await,
     };
     let (usage, silent) = (turn.spending.usage(), RunEnd::silent(outcome, &control.steering).await);
     let end = RunEnd { usage, notes, ..silent };
@@ -162,7 +163,7 @@ async fn respond(
     client: &Client,
     task: &mut RunTask,
     turn: &mut RunState,
-    Control { steering, cancel, .. }: &Control,
+    live: &LiveRun,
 ) -> (Outcome, EndNotes, bool) {
     if task.suspended {
         suspended(turn);
@@ -175,7 +176,7 @@ async fn respond(
         tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
         return (tell(turn, FailureCause::Unheard.into()), EndNotes::default(), false);
     }
-    let (outcome, notes) = answer(client, task, turn, goes_on, (steering, cancel)).await;
+    let (outcome, notes) = answer(client, task, turn, goes_on, live).await;
     (outcome, notes, true)
 }
 
@@ -185,8 +186,9 @@ async fn answer(
     task: &RunTask,
     turn: &mut RunState,
     goes_on: bool,
-    (steering, cancel): (&Steering, &CancellationToken),
+    live: &LiveRun,
 ) -> (Outcome, EndNotes) {
+    let Control { steering, cancel, .. } = &live.control;
     let assembled = match assemble::assemble(client, task).await {
         Ok(assembled) => assembled,
         Err(cause) => {
@@ -199,6 +201,8 @@ async fn answer(
     let mut chain = assembled.chain(policy.clone());
     let AssembledAgent { agent, place, secrets, meter, .. } = assembled;
     let title = title::first(client.setup().titles.as_ref(), turn.state());
+    // Readers of its stream do not wait for the note below.
+    live.model.set(agent.model.name().to_owned()).ok();
     let started =
         client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
     // The model does not wait for the note: a run that a crash keeps it from begins anew.

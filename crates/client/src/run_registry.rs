@@ -43,6 +43,8 @@ pub struct LiveRun {
     pub first_event: u64,
     /// The thread as a client's run found it, and the position of its log then, as long as the run works.
     pub start: Arc<OnceLock<(Seq, ThreadState)>>,
+    /// The name of its model, once that is known.
+    pub model: Arc<OnceLock<String>>,
 }
 
 #[derive(Default)]

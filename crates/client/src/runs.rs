@@ -88,7 +88,7 @@ pub enum SubmitError {
 
 /// Makes the entry of a run.
 pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
-    let (replay, closed, before, first_event, start) = Default::default();
+    let (replay, closed, before, first_event, start, model) = Default::default();
     LiveRun {
         run: task.run.clone(),
         thread: task.thread.clone(),
@@ -98,6 +98,7 @@ pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
         before,
         first_event,
         start,
+        model,
     }
 }
 

@@ -10,6 +10,12 @@ pub enum ImportError {
     /// There is nothing of DeerFlow's.
     #[error("{} is no DeerFlow home: it has no `.deer-flow`, and neither `users`, `data` nor `channels` as that folder has", .0.display())]
     NoHome(PathBuf),
+    /// The named folder is not there.
+    #[error("{} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// A file was named.
+    #[error("{} is no folder: name DeerFlow's project folder, or its `.deer-flow`", .0.display())]
+    NoFolder(PathBuf),
     /// Somebody writes into the database.
     #[error("{} is being written: stop DeerFlow first, and import again", .0.display())]
     InUse(PathBuf),

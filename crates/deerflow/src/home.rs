@@ -1,7 +1,10 @@
 //! A DeerFlow home on disk: which folder it is, and which files belong to it.
 
 use crate::error::ImportError;
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 /// A DeerFlow home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,13 @@ impl DeerFlowHome {
     /// # Errors
     /// When there is none.
     pub fn find(dir: &Path) -> Result<Self, ImportError> {
+        match dir.metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(ImportError::Missing(dir.to_owned()));
+            }
+            Ok(found) if !found.is_dir() => return Err(ImportError::NoFolder(dir.to_owned())),
+            _ => {}
+        }
         let below = [dir.join(".deer-flow"), dir.join("backend/.deer-flow"), dir.to_owned()];
         let is_home = |folder: &&PathBuf| {
             ["users", "data", "channels", "threads"].iter().any(|name| folder.join(name).is_dir())

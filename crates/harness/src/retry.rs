@@ -218,7 +218,7 @@ impl Asking {
                 Ok(delta)
             }
             Some(Err(error)) => self.again(error),
-            None => self.again(ModelError::Unreachable("the answer was cut".into())),
+            None => self.again(ModelError::Cut("the answer was cut".into())),
         }
     }
 

@@ -76,7 +76,7 @@ async fn read(
             return Ok(text);
         }
     }
-    Err(ModelError::Unreachable("the answer was cut".into()))
+    Err(ModelError::Cut("the answer was cut".into()))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
             return Err(ModelError::TooLong(format!("the reply ended with {word}")));
         }
         _ if BREAKS.contains(&word.as_str()) => {
-            return Err(ModelError::Unreachable(format!("the provider broke off with {word}")));
+            return Err(ModelError::Cut(format!("the provider broke off with {word}")));
         }
         // The thread is at fault, and stays as it is.
         "missing_thought_signature" => {
@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(ok(reason), None, "{reason:?}");
         }
         for reason in ["error", "network_error", "abort", "insufficient_system_resource"] {
-            assert!(matches!(finish(reason), Err(ModelError::Unreachable(_))), "{reason}");
+            assert!(matches!(finish(reason), Err(ModelError::Cut(_))), "{reason}");
         }
         assert!(matches!(finish("model_context_window_exceeded"), Err(ModelError::TooLong(_))));
         assert!(matches!(finish("MALFORMED_FUNCTION_CALL"), Err(ModelError::Garbled(_))));

@@ -111,7 +111,7 @@ async fn begin(
     let response = tokio::time::timeout(settings.gap, call.body(body).send())
         .await
         .map_err(|_| silent(settings.gap))?
-        .map_err(|error| unreachable(&error))?;
+        .map_err(|error| failed(&error))?;
     if !response.status().is_success() {
         return Err(refusal::read(response).await);
     }
@@ -224,7 +224,7 @@ async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, Model
                 Err(ModelError::Unreachable("the whole answer took too long".to_owned()))
             }
             Err(_) => Err(silent(patience)),
-            Ok(Some(Err(error))) => Err(unreachable(&error)),
+            Ok(Some(Err(error))) => Err(failed(&error)),
             Ok(Some(Ok(chunk))) => reading.decoder.push(&chunk, &mut out),
             Ok(None) => {
                 reading.over = true;
@@ -247,18 +247,12 @@ fn silent(gap: Duration) -> ModelError {
     ModelError::Unreachable(format!("nothing came for {} s", gap.as_secs()))
 }
 
-/// Returns the error without the URL, which may hold a key.
-fn unreachable(error: &reqwest::Error) -> ModelError {
-    use std::error::Error;
-    let what = if error.is_timeout() {
-        "timed out"
-    } else if error.is_connect() {
-        "cannot connect"
-    } else {
-        "the connection broke"
-    };
-    let cause = std::iter::successors(error.source(), |&source| source.source()).last();
-    ModelError::Unreachable(cause.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}")))
+fn failed(error: &reqwest::Error) -> ModelError {
+    let why = pudu_net::why(error);
+    match error.is_connect() || error.is_timeout() {
+        true => ModelError::Unreachable(why),
+        false => ModelError::Cut(why),
+    }
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         404 | 405 | 410 => ModelError::NoApi(detail),
         // 529 is how Anthropic says that it is overloaded.
         408 | 409 | 425 | 429 | 503 | 529 => ModelError::Busy { retry_after, limited: status == 429, detail },
-        500.. => ModelError::Unreachable(detail),
+        500.. => ModelError::Failed(detail),
         _ => ModelError::Rejected(detail),
     }
 }
@@ -257,7 +257,7 @@ mod tests {
         );
         check(402, json!({}), ModelError::Quota("HTTP 402".into()));
         check(529, says("overloaded"), busy("HTTP 529: overloaded"));
-        check(500, json!("oops"), ModelError::Unreachable("HTTP 500: oops".into()));
+        check(500, json!("oops"), ModelError::Failed("HTTP 500: oops".into()));
         check(400, says("no such argument"), ModelError::Rejected("HTTP 400: no such argument".into()));
         let unknown = |detail: &str| ModelError::UnknownModel(detail.into());
         check(404, json!({"error": "model not found"}), unknown("HTTP 404: model not found"));
@@ -323,6 +323,6 @@ mod tests {
         let error = in_stream(&json!({"message": "no", "code": "invalid_image_format"}));
         assert_eq!(error, ModelError::Rejected("HTTP 400: no".into()));
         let error = in_stream(&json!({"message": "boom", "type": "server_error"}));
-        assert_eq!(error, ModelError::Unreachable("HTTP 500: boom".into()));
+        assert_eq!(error, ModelError::Failed("HTTP 500: boom".into()));
     }
 }

@@ -83,5 +83,5 @@ pub(crate) fn garbled(detail: impl Into<String>) -> ModelError {
 
 /// Returns the error of a reply that ended before its end.
 pub(crate) fn cut() -> ModelError {
-    ModelError::Unreachable("the answer was cut".to_owned())
+    ModelError::Cut("the answer was cut".to_owned())
 }

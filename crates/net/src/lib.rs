@@ -15,9 +15,11 @@ pub mod scrub;
 mod shown_url;
 pub mod sse;
 mod tls;
+mod why;
 
 pub use client::client;
 pub use reqwest;
 pub use retry::CONNECT_TIMEOUT;
 pub use shown_url::shown_url;
 pub use tls::{builder, install_crypto, tls};
+pub use why::why;

@@ -121,6 +121,21 @@ impl ProxySettings {
         named.find_map(|address| with_scheme(address))
     }
 
+    /// Returns the host and port of the proxy for a request of the HTTP client, without credentials.
+    #[must_use]
+    pub fn shown_for(&self, url: &Url) -> Option<String> {
+        let secure = url.scheme() == "https";
+        let (proxy, _) = self.proxy(url.host_str()?, url.port_or_known_default()?, secure)?;
+        Some(proxy.uri().authority()?.to_string())
+    }
+
+    /// Returns the entries of `NO_PROXY` that match no host.
+    #[must_use]
+    pub fn useless_exceptions(&self) -> Vec<&str> {
+        let entries = self.no.split(',').map(str::trim);
+        entries.filter(|entry| entry.contains("://") || entry.contains(';')).collect()
+    }
+
     /// Returns the proxy for a host, and the host's address.
     fn proxy(&self, host: &str, port: u16, secure: bool) -> Option<(Intercept, Uri)> {
         let scheme = if secure { "https" } else { "http" };
@@ -172,7 +187,13 @@ fn with_scheme(address: &str) -> Option<Url> {
 /// Returns whether both the matcher and the HTTP client can use an address of a proxy.
 fn is_proxy(address: &str) -> bool {
     let any_host = Uri::from_static("http://host.invalid/");
-    with_scheme(address).is_some() && Matcher::builder().all(address).build().intercept(&any_host).is_some()
+    // Without a scheme, a port tells an address from a word that is none.
+    let place = address.rsplit_once('@').map_or(address, |(_, place)| place).trim_end_matches('/');
+    let has_port = || place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let has_known_scheme = |url: Url| matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
+    (address.contains("://") || has_port())
+        && with_scheme(address).is_some_and(has_known_scheme)
+        && Matcher::builder().all(address).build().intercept(&any_host).is_some()
 }
 
 /// Speaks TLS over a connection.
@@ -323,6 +344,9 @@ mod tests {
         for unusable in [
             "socks://ada:s3cret@a.test:1",
             "ftp://a.test",
+            "socks4://a.test:1",
+            "garbage",
+            "proxy.test:port",
             "http://",
             "http://a b.test",
             "/proxy",
@@ -335,6 +359,10 @@ mod tests {
             error.contains("HTTPS_PROXY") && !error.contains("s3cret") && !error.contains("a.test"),
             "{error}"
         );
+        let plain = ProxySettings { http: "socks4://a.test:1".into(), ..ProxySettings::default() };
+        assert_eq!(plain.check(), Err(ProxyFault("HTTP_PROXY")));
+        let useless = ["http://b.test", "c.test;d.test"];
+        assert_eq!(rules("a.test, http://b.test,c.test;d.test,*").useless_exceptions(), useless);
         let all = ProxySettings { all: "socks://a.test".into(), ..of("http://proxy.test:1") };
         assert_eq!(all.check(), Err(ProxyFault("ALL_PROXY")), "also one that another hides");
         let shown = format!("{:?}", rules("x.test"));

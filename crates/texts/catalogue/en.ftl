@@ -302,6 +302,7 @@ agents = Agents:
 agents_full = There are { $most } agents already; remove one first.
 agents_listed = /agent lists those there are.
 agents_new = `/agent new NAME` makes one.
+agents_new_nameless = The new agent needs a name.
 agents_new_usage = Write `/agent new NAME`, and behind it what the agent is for.
 agents_switch = `/agent NAME` switches this conversation, `/agent default` back.
 bootstrap_not_here = The lead agent is shared by everybody, so only this bot's approvers can shape its character.
@@ -384,6 +385,8 @@ failed_too_long = This conversation has become too long for the model. /new star
 failed_unheard = What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.
 failed_unknown_model = The model's provider does not know this model. /models lists those to choose from; please tell your admin that its name is wrong.
 failed_unreachable = The model cannot be reached. Try again in a moment, or choose another model with /models.
+failed_provider = The model's provider failed ({ $status }). Try again in a moment, or choose another model with /models.
+failed_cut = The connection to the model broke off. Try again in a moment, or choose another model with /models.
 failed_unstored = What was said could not be stored. Whoever runs this bot finds the reason in its log.
 
 ## Files that people send.

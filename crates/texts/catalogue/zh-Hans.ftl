@@ -277,6 +277,7 @@ agents = 智能体：
 agents_full = 智能体已达到 { $most } 个上限，请先删除一个。
 agents_listed = 发送 /agent 查看已有的智能体。
 agents_new = 发送 `/agent new 名称` 可以创建新的智能体。
+agents_new_nameless = 新智能体需要一个名称。
 agents_new_usage = 请发送 `/agent new 名称`，并在后面说明它的用途。
 agents_switch = 发送 `/agent 名称` 切换本对话的智能体，`/agent default` 恢复默认。
 bootstrap_not_here = 主代理由所有人共用，只有此机器人的审批人可以设定它的性格。
@@ -359,6 +360,8 @@ failed_too_long = 对话太长，超出了模型的上限。发送 /new 开始�
 failed_unheard = 你的消息没能保存，请重新发送。管理员可以在日志中查看原因。
 failed_unknown_model = 模型服务商没有这个模型。发送 /models 选择其他模型，或请管理员修改模型名称。
 failed_unreachable = 暂时连不上模型。请稍后再试，或用 /models 换一个模型。
+failed_provider = 模型服务商出错（{ $status }）。请稍后再试，或用 /models 换一个模型。
+failed_cut = 与模型的连接中断了。请稍后再试，或用 /models 换一个模型。
 failed_unstored = 对话内容没能保存，管理员可以在日志中查看原因。
 
 ## 用户发来的文件。

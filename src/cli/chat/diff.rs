@@ -2,17 +2,29 @@
 
 use super::paint::{Paint, TextLook, tame};
 
-/// Maximum number of lines that are shown.
+/// Maximum number of lines that are shown; those that name files are shown behind it, too.
 const MAX_LINES: usize = 80;
 
 /// Lays out unified diffs, each behind the line that names its file.
 pub(super) fn lines(diff: &str, paint: Paint) -> Vec<String> {
-    let all = diff.lines().count();
-    let mut out: Vec<String> = diff.lines().take(MAX_LINES).map(|line| painted(line, paint)).collect();
-    if all > MAX_LINES {
-        out.push(paint.text(TextLook::DIM, &format!("… {} more lines", all - MAX_LINES)));
+    let (shown, rest): (Vec<_>, Vec<_>) =
+        diff.lines().enumerate().partition(|(at, line)| *at < MAX_LINES || names_file(line));
+    let (before, behind): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| *at < MAX_LINES);
+    let cut = (!rest.is_empty()).then(|| paint.text(TextLook::DIM, &format!("… {}", more_lines(rest.len()))));
+    let paint_line = |(_, line): (usize, &str)| painted(line, paint);
+    before.into_iter().map(paint_line).chain(cut).chain(behind.into_iter().map(paint_line)).collect()
+}
+
+fn more_lines(count: usize) -> String {
+    match count {
+        1 => "1 more line".to_owned(),
+        _ => format!("{count} more lines"),
     }
-    out
+}
+
+/// Returns whether a line names a file. A line of a hunk begins with a mark, never with a letter.
+fn names_file(line: &str) -> bool {
+    ["A ", "M ", "D ", "L "].iter().any(|status| line.starts_with(status))
 }
 
 fn painted(line: &str, paint: Paint) -> String {
@@ -48,5 +60,12 @@ mod tests {
     fn a_long_diff_is_cut_with_a_count() {
         let shown = lines(&"+x\n".repeat(100), Paint::new(Some("1")));
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (81, Some("… 20 more lines")));
+    }
+
+    #[test]
+    fn files_behind_a_long_diff_are_named() {
+        let long = format!("M a +90 -0\n{}M b +1 -1\n@@ -1 +1 @@\n-old\n+new\nA c.png\n", "+x\n".repeat(90));
+        let shown = lines(&long, Paint::new(Some("1")));
+        assert_eq!(shown[80..], ["… 14 more lines", "M b +1 -1", "A c.png"]);
     }
 }

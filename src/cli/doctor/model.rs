@@ -47,7 +47,7 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
             Check::bad(what, format!("there is no model API at {base}"), help)
         }
         Err(error) => {
-            let why = format!("{place} cannot be reached: {}", error.without_url());
+            let why = format!("{place} cannot be reached: {}", net::why(&error));
             Check::bad(what, why, "see `base_url` of this model, and whether this machine reaches it")
         }
     }

@@ -49,7 +49,12 @@ fn refuse_call(section: &Section<'_>, url: &Url) {
         .filter(|_| path.contains(":generateContent") || path.contains(":streamGenerateContent"));
     let call = match gemini {
         Some(at) => path.get(at..),
-        None => CALLS.into_iter().find(|call| path.ends_with(call)),
+        // Servers differ in whether letter case counts.
+        None => {
+            let lower = path.to_ascii_lowercase();
+            let call = CALLS.into_iter().find(|call| lower.ends_with(call));
+            call.and_then(|call| path.get(path.len() - call.len()..))
+        }
     };
     let Some(call) = call else { return };
     let mut shorter = url.clone();

@@ -34,9 +34,15 @@ pub(super) fn api_key(
             Some(name) => format!("the environment variable {name} holds a placeholder, not a key"),
             None => "this is a placeholder, not a key".to_owned(),
         };
-        let name = holder.or(variables.first().copied()).unwrap_or("API_KEY");
+        let help = match holder {
+            Some(name) => format!("set {name} to the provider's key"),
+            None => {
+                let name = variables.first().copied().unwrap_or("API_KEY");
+                format!("write `api_key: ${name}` and set the variable, or remove the line")
+            }
+        };
         match is_providers && section.is_needed() {
-            true => section.refuse("api_key", what, format!("set {name} to the provider's key")),
+            true => section.refuse("api_key", what, help),
             false => section.warn("api_key", what, "write the server's key; remove this if it wants none"),
         }
     }

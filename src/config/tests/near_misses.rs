@@ -25,6 +25,8 @@ fn a_key_at_the_top_that_is_near_a_known_one_stops_the_start() {
         ("databse", "`database`"),
         ("telegram", "below `channels:`"),
         ("slack", "below `channels:`"),
+        ("telegram_bot", "below `channels:`"),
+        ("model_list", "`models:`"),
         ("lark", "`feishu:`"),
         ("bots", "`channels:`"),
         ("llm", "`models:`"),
@@ -45,6 +47,7 @@ fn a_key_at_the_top_that_is_near_a_known_one_stops_the_start() {
 
 #[test]
 fn other_keys_at_the_top_are_named_and_those_of_the_operator_are_not() {
+    assert_eq!(said("X-mine: {a: 1}\n", []), "");
     check("favourite: x\n", &["config.yaml:2:1: warning: favourite: pudu does not know this key"]);
     let text = "x-usual: &usual {temperature: 0.5, use: \"langchain_openai:ChatOpenAI\", base_url: \"http://10.0.0.1/v1\"}\n\
                 x-other: {modles: $NONE}\n\
@@ -94,6 +97,10 @@ fn a_quantity_that_cannot_be_read_is_refused_with_the_units_there_are() {
         ),
         ("run_timeout_seconds: 2y\n", "expected seconds, 1 to 31536000"),
         (
+            "retention: {threads_max_age_days: soon}\n",
+            "expected days, 0 to 36500\n  help: write whole days, such as 30d or 1y",
+        ),
+        (
             "sandbox: {memory_limit: 2XB}\n",
             "expected bytes, 67108864 to 1125899906842624\n  help: write bytes, or a size such as 500MB (decimal",
         ),
@@ -101,12 +108,16 @@ fn a_quantity_that_cannot_be_read_is_refused_with_the_units_there_are() {
             "models: [{name: a, model: a, api_key: k, max_tokens: 8kB}]\n",
             "expected tokens, 1 to 10000000\n  help: write a count",
         ),
-        ("retention: {threads_max_age_days: 12h}\n", "expected days, 0 to 36500"),
+        ("retention: {threads_max_age_days: 12h}\n", "expected days, 0 to 36500\n  help: write whole days"),
         ("channels: {timezone: +25:00}\n", "or an offset: +02:00"),
         ("uploads: {max_files: 10k}\n", "expected whole number, 0 to 1000"),
         ("run_timeout_seconds: $PATIENT\n", "found something else in the variable $PATIENT"),
     ] {
         check(text, &["error: ", expected]);
+    }
+    for out_of_range in ["run_timeout_seconds: 2y\n", "retention: {threads_max_age_days: 200y}\n"] {
+        let said = said(out_of_range, []);
+        assert!(said.contains("expected") && !said.contains("help:"), "{said}");
     }
 }
 
@@ -124,7 +135,8 @@ fn keys_that_are_none_have_their_own_errors() {
         ),
         (
             "api_key: YOUR_API_KEY",
-            "error: models[0].api_key: this is a placeholder, not a key\n  help: set OPENAI_API_KEY",
+            "error: models[0].api_key: this is a placeholder, not a key\n  help: write `api_key: $OPENAI_API_KEY` and set \
+             the variable, or remove the line",
         ),
         ("api_key: <key>", "error: models[0].api_key: this is a placeholder"),
         ("api_key: sk-...", "error: models[0].api_key: this is a placeholder"),
@@ -156,6 +168,11 @@ fn keys_that_are_none_have_their_own_errors() {
         ),
         "{left}"
     );
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+        let left = said("log_level: info\n", [(name, "your-api-key")]);
+        let expected = format!("error: models: the environment variable {name} holds a placeholder");
+        assert!(left.contains(&expected), "{left}");
+    }
     check("gateway: {token: changeme}\n", &["error: gateway.token: this is a placeholder, not a secret"]);
     check(
         "channels: {telegram: {bot_token: YOUR_BOT_TOKEN}}\n",
@@ -178,6 +195,13 @@ fn the_address_of_a_call_is_refused_with_that_of_the_api() {
             "https://a.org/v1/chat/completions",
             "it ends in `/chat/completions`, which pudu adds to each call\n  help: write `base_url: https://a.org/v1`",
         ),
+        (
+            "langchain_openai:ChatOpenAI",
+            "https://a.org/v1/Chat/Completions",
+            "it ends in `/Chat/Completions`, which pudu adds to each call\n  help: write `base_url: https://a.org/v1`",
+        ),
+        ("langchain_openai:ChatOpenAI", "http://localhost:99999/v1", "help: write a port from 1 to 65535"),
+        ("langchain_openai:ChatOpenAI", "http://", "help: write a host after the `//`"),
         (
             "langchain_openai:ChatOpenAI",
             "https://a.org/v1/responses/",

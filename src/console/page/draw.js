@@ -179,7 +179,8 @@ async function diagram(block) {
   const [bar, pre] = block.children;
   const hint = make('p', { className: 'hint diagram-hint', role: 'status', textContent: t`Drawing…` });
   block.append(hint);
-  const { svg, error } = block.raw.length > DIAGRAM_CHARS ? { error: t`it is too long` } : await picture(block.raw, isDark() ? 'dark' : 'default');
+  const flaw = !block.raw.trim() ? t`it is empty` : block.raw.length > DIAGRAM_CHARS ? t`it is too long` : '';
+  const { svg, error } = flaw ? { error: flaw } : await picture(block.raw, isDark() ? 'dark' : 'default');
   if (!svg) {
     hint.textContent = t`This diagram could not be drawn: ${error.split('\n')[0].replace(/:$/, '')}`;
     return;

@@ -44,7 +44,11 @@ function viewsOf(thread, name, path) {
   const source = view(t`Text`, () => textOf(thread, name, path));
   const words = view(t`Text`, () => documentText(thread, path));
   if (isImage(name)) {
-    const picture = view(t`Preview`, () => make('img', { src: fileUrl(thread, path), alt: name }));
+    const picture = view(t`Preview`, () => {
+      const image = make('img', { src: fileUrl(thread, path), alt: name });
+      image.onerror = async () => image.replaceWith(await pictureFlaw(thread, path));
+      return image;
+    });
     return /\.svg$/i.test(name) ? [picture, source] : [picture];
   }
   if (PAGE.test(name)) return [view(t`Preview`, () => framedPage(thread, name, path)), source];
@@ -92,6 +96,16 @@ async function textOf(thread, name, path, asMarkdown = false) {
     return begun(shown, whole > PREVIEW_BYTES);
   } catch (error) {
     // An empty file has no range.
+    return hint(failure(error));
+  }
+}
+
+/** Says why a picture is not shown. */
+async function pictureFlaw(thread, path) {
+  try {
+    await request('GET', fileUrl(thread, path), { headers: { range: 'bytes=0-0' } });
+    return hint(t`The browser cannot read this picture: its content is damaged, or of another kind.`);
+  } catch (error) {
     return hint(failure(error));
   }
 }

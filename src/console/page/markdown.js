@@ -10,7 +10,7 @@ const ITEM = /^( *)([-+*]|\d{1,9}[.)])(?:( +)(.*))?$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
 const QUOTE = /^ {0,3}> ?/;
 const ROW_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
-const DETAILS = /^ {0,3}<details(?:\s+open)?>/i;
+const DETAILS = /^ {0,3}<details(\s+open(?:=(?:""|''|"open"|'open'|open))?)?\s*>/i;
 const SUMMARY = /<summary>([^]{0,2000}?)<\/summary>/i;
 const FORMULA = /^ {0,3}(?:(\$\$)|(\\\[)|\\begin\{((?:equation|align|aligned|alignat|gather|gathered|cases|split|CD|[bpvBV]?matrix|smallmatrix|array)\*?)\})/;
 const NOTE = /^ {0,3}\[\^(\d{1,4}|[A-Za-z]\w{0,31})\]:[ \t]+(.*)$/;
@@ -128,7 +128,7 @@ function quote(lines, at, depth) {
   return { kind: 'quote', blocks: read(body, depth + 1), next };
 }
 
-/** Reads a part that can be folded, to its end or that of the text. */
+/** Reads a part that can be folded, to its end or that of the text. One without an end is open: the answer may be in it. */
 function details(lines, at, depth) {
   let [next, open] = [at, 0];
   do {
@@ -138,7 +138,8 @@ function details(lines, at, depth) {
   const whole = lines.slice(at, next).join('\n').replace(DETAILS, '').replace(/<\/details>\s*$/i, '');
   const summary = SUMMARY.exec(whole);
   const body = (summary ? whole.replace(summary[0], '') : whole).split('\n');
-  return { kind: 'details', summary: summary ? summary[1].replace(/<[^>]{1,100}>/g, '').trim() : '', blocks: read(body, depth + 1), next };
+  const isOpen = open > 0 || DETAILS.exec(lines[at])[1] !== undefined;
+  return { kind: 'details', isOpen, summary: summary ? summary[1].replace(/<[^>]{1,100}>/g, '').trim() : '', blocks: read(body, depth + 1), next };
 }
 
 function list(lines, at, depth) {

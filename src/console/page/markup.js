@@ -25,7 +25,9 @@ export class MarkdownView {
       if (!isDone && wait > 8) this.timer = setTimeout(() => this.draw(text), wait);
       else this.draw(text);
     }
-    if (isDone) this.finish(this.node.children.length);
+    if (!isDone) return;
+    this.finish(this.node.children.length);
+    unlink(this.node);
   }
 
   /** Adds colours, formulas and diagrams to the blocks before one, which do not change any more. */
@@ -77,11 +79,18 @@ function offset(text, line) {
   return at;
 }
 
+/** Makes plain text of references to footnotes that a whole text does not have. */
+function unlink(node) {
+  const known = new Set([...node.querySelectorAll('.note')].map(({ dataset }) => dataset.note));
+  for (const mark of node.querySelectorAll('.footnote')) if (!known.has(mark.dataset.note)) mark.replaceWith(`[^${mark.dataset.note}]`);
+}
+
 /** Shows a whole text at once. */
 export function markdown(text, files) {
   const node = make('div', { className: 'words' });
   const context = { files, level: 2 };
   for (const block of blocks(text)) node.append(shown(block, context));
+  unlink(node);
   draw([...node.children]);
   return node;
 }
@@ -99,7 +108,7 @@ function shown(block, context) {
     case 'quote': return make('blockquote', { dir: 'auto' }, ...block.blocks.map(inner => shown(inner, context)));
     case 'list': return list(block, context);
     case 'details':
-      return make('details', { className: 'folded-part' }, make('summary', { dir: 'auto' }, block.summary ? inline(block.summary, context.files) : t`Details`),
+      return make('details', { className: 'folded-part', open: block.isOpen }, make('summary', { dir: 'auto' }, block.summary ? inline(block.summary, context.files) : t`Details`),
         ...block.blocks.map(inner => shown(inner, context)));
     case 'table': return table(block, context);
     case 'note':

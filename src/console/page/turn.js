@@ -230,12 +230,12 @@ const PARTS = {
 };
 
 /** Makes what stands for a file: a picture, or its name and size. */
-export function fileCard(thread, { name, size, path }, actions) {
+export function fileCard(thread, { name, size, path }, actions, asPicture = isImage(name)) {
   const open = () => path && actions.openFile({ name, size, path });
-  if (path && isImage(name)) {
+  if (path && asPicture) {
     const image = make('img', { src: fileUrl(thread.id, path), alt: plain(name), loading: 'lazy' });
     const button = make('button', { type: 'button', className: 'picture', title: plain(name), onclick: open }, image);
-    image.onerror = () => button.replaceWith(fileCard(thread, { name: `${name} `, size, path }, actions));
+    image.onerror = () => button.replaceWith(fileCard(thread, { name, size, path }, actions, false));
     return button;
   }
   return make('button', { type: 'button', className: 'file', onclick: open, title: plain(name) }, icon('i-file'),

@@ -7,6 +7,7 @@ export const CHINESE = {
   'Text': '文本',
   'Pictures and scripts from other addresses are not loaded in the preview.': '预览中不会加载其他地址的图片和脚本。',
   'If nothing is shown here, look at the text, or download the file.': '如果此处没有显示内容，请查看文本或下载文件。',
+  'The browser cannot read this picture: its content is damaged, or of another kind.': '浏览器无法读取此图片：内容已损坏，或不是图片。',
   'The text of this file cannot be read. Download it to open it.': '无法读取此文件的文本。请下载后打开。',
 
   // Footnotes, formulas and diagrams.
@@ -21,6 +22,7 @@ export const CHINESE = {
   'Show the diagram': '显示图表',
   'it took too long': '用时过长',
   'it is too long': '内容过长',
+  'it is empty': '内容为空',
   'This diagram could not be drawn: {0}': '无法绘制此图表：{0}',
 
   // The document.

@@ -42,10 +42,13 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
             let text = language.paragraph(&[language.agent_not_made_here(), language.agents_listed()]);
             actor.answer(arrival, text);
         }
-        ("new", _) => {
-            let name = rest.split_whitespace().next().unwrap_or_default().to_owned();
-            make(actor, arrival, &name).await;
-        }
+        ("new", _) => match rest.split_whitespace().next().map(str::to_owned) {
+            Some(name) => make(actor, arrival, &name).await,
+            None => {
+                let text = [language.agents_new_nameless(), language.agents_new_usage()];
+                actor.answer(arrival, language.paragraph(&text));
+            }
+        },
         ("-" | "default", _) => switch(actor, arrival, None).await,
         (name, _) if is_lead(name) => switch(actor, arrival, Some(AgentChoice::Lead)).await,
         _ => choose(actor, arrival, first).await,

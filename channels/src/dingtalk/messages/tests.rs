@@ -379,7 +379,8 @@ async fn a_reply_whose_card_cannot_be_tested_now_waits_as_asked_and_is_messages(
     let state = server.state(true);
     state.cards_work.store(false, Ordering::Relaxed);
     let mut reply = MemoryReplyStore::default().reply(&state);
-    assert!(matches!(reply.finish(&answer()).await, Err(SendError::Later { .. })));
+    let first = reply.finish(&answer()).await;
+    assert!(matches!(first, Err(SendError::Later { .. })), "{first:?} {:?}", server.calls());
     assert!(state.pacer.held(&state.everybody).is_some(), "other replies wait too");
     assert!(reply.finish(&answer()).await.is_err());
     assert_eq!(server.calls(), ["instances"]);

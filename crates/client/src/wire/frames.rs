@@ -41,6 +41,7 @@ pub struct Frames {
     /// The reader has the frames up to here, which are made once more only to know what stands in them.
     known: Option<Position>,
     step: i64,
+    /// The name of the run's model; empty until it is known.
     model: String,
     /// The task of the model that was told to begin.
     model_task: Option<String>,
@@ -119,6 +120,11 @@ impl Frames {
         (self.first, self.input) = (first, input);
     }
 
+    /// Sets the name of the run's model.
+    pub fn set_model(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+    }
+
     /// Returns whether its frames name checkpoints.
     #[must_use]
     pub fn needs_steps(&self) -> bool {
@@ -136,11 +142,6 @@ impl Frames {
     fn look(&mut self) {
         let Some(state) = &self.state else { return };
         self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
-        let mut models = state.messages.values().rev().filter_map(|message| match &**message {
-            Message::Assistant(reply) => reply.model.clone(),
-            Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
-        });
-        self.model = models.next().unwrap_or_default();
     }
 
     /// Tells the title of the thread.

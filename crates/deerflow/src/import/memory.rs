@@ -127,7 +127,11 @@ impl Import<'_> {
         let panicked = |_| ImportError::Source("the work on memory broke down".to_owned());
         let (entries, broken) = read.map_err(panicked)??;
         self.target.db.index(&entries).await?;
-        Ok((broken > 0).then(|| format!("{broken} files of it cannot be read; they were copied as they are")))
+        Ok(match broken {
+            0 => None,
+            1 => Some("1 file of it cannot be read; it was copied as it is".to_owned()),
+            _ => Some(format!("{broken} files of it cannot be read; they were copied as they are")),
+        })
     }
 }
 

@@ -187,6 +187,6 @@ mod tests {
         assert_eq!(read(&[cached]).unwrap().usage, Some(Usage::plain(0, 2)));
         assert_eq!(read(&[said("a")]), Err(cut()));
         let error = read(&[said("a"), json!({"error": "runner stopped"})]);
-        assert_eq!(error, Err(ModelError::Unreachable("HTTP 500: runner stopped".into())));
+        assert_eq!(error, Err(ModelError::Failed("HTTP 500: runner stopped".into())));
     }
 }

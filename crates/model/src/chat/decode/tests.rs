@@ -214,7 +214,7 @@ fn row_16_an_error_inside_a_stream_has_its_own_class() {
         of(json!({"message": "failed", "code": "tool_use_failed", "type": "invalid_request_error"})),
         ModelError::Garbled(_)
     ));
-    assert!(matches!(of(json!("boom")), ModelError::Unreachable(_)));
+    assert!(matches!(of(json!("boom")), ModelError::Failed(_)));
     let vllm = json!({"object": "error", "message": "no", "type": "BadRequestError", "code": 400});
     assert!(matches!(read(&events(&[vllm])), Err(ModelError::Rejected(_))));
     let minimax =
@@ -236,13 +236,13 @@ fn row_16_an_error_inside_a_stream_has_its_own_class() {
 #[test]
 fn row_17_no_finish_reason_is_an_end_only_with_the_marker() {
     assert_eq!(stream(&[words("Hello")]), hello());
-    assert!(matches!(read(&events(&[words("Hello")])), Err(ModelError::Unreachable(_))));
+    assert!(matches!(read(&events(&[words("Hello")])), Err(ModelError::Cut(_))));
 }
 
 #[test]
 fn row_18_a_finish_reason_off_the_list_is_no_complete_answer() {
     assert_eq!(stream(&[words("Hel"), end("sensitive")]), Reply::said("Hel", Finish::Filtered));
-    assert!(matches!(read(&events(&[words("Hel"), end("network_error")])), Err(ModelError::Unreachable(_))));
+    assert!(matches!(read(&events(&[words("Hel"), end("network_error")])), Err(ModelError::Cut(_))));
     assert!(matches!(read(&events(&[end("model_context_window_exceeded")])), Err(ModelError::TooLong(_))));
 }
 
@@ -250,10 +250,7 @@ fn row_18_a_finish_reason_off_the_list_is_no_complete_answer() {
 fn row_19_an_empty_finish_reason_is_none() {
     let mut chunk = words("Hel");
     chunk["choices"][0]["finish_reason"] = json!("");
-    assert!(
-        matches!(read(&events(&[chunk.clone()])), Err(ModelError::Unreachable(_))),
-        "a cut looks like a cut"
-    );
+    assert!(matches!(read(&events(&[chunk.clone()])), Err(ModelError::Cut(_))), "a cut looks like a cut");
     assert_eq!(stream(&[chunk, words("lo"), end("stop")]), hello());
 }
 

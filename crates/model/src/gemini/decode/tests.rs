@@ -132,7 +132,7 @@ fn row_45_parts_behind_the_finish_reason_count() {
 
 #[test]
 fn row_45_a_stream_without_a_reason_was_cut() {
-    let cut = ModelError::Unreachable("the answer was cut".to_owned());
+    let cut = ModelError::Cut("the answer was cut".to_owned());
     assert_eq!(read(&events(&[words("Hello")])), Err(cut.clone()));
     assert_eq!(read(&events(&[words("Hello"), end("FINISH_REASON_UNSPECIFIED")])), Err(cut.clone()));
     assert_eq!(read(""), Err(cut));
@@ -294,9 +294,9 @@ fn an_error_inside_the_stream_or_instead_of_it_is_named() {
     };
     assert!(matches!(named(&error(503, "UNAVAILABLE", "overloaded")), ModelError::Busy { .. }));
     assert!(matches!(named(&error(429, "RESOURCE_EXHAUSTED", "slow")), ModelError::Busy { .. }));
-    assert!(matches!(named(&error(500, "INTERNAL", "oops")), ModelError::Unreachable(_)));
+    assert!(matches!(named(&error(500, "INTERNAL", "oops")), ModelError::Failed(_)));
     assert!(matches!(named(&error(400, "INVALID_ARGUMENT", "no")), ModelError::Rejected(_)));
-    assert!(matches!(read("data: {\"candidates\": 7}\n\n"), Err(ModelError::Unreachable(_))));
+    assert!(matches!(read("data: {\"candidates\": 7}\n\n"), Err(ModelError::Cut(_))));
     assert!(matches!(read("data: {\"candidates\": [{\n\n"), Err(ModelError::Garbled(_))));
 }
 
@@ -325,7 +325,7 @@ fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
             assert_eq!(read, Err(busy.clone()), "{written}");
         }
         let cut = events(&[chunk.clone()]) + "{\n  \"error\": {\n";
-        assert!(matches!(testing::read_open(&settings(), cut.as_bytes()), Err(ModelError::Unreachable(_))));
+        assert!(matches!(testing::read_open(&settings(), cut.as_bytes()), Err(ModelError::Cut(_))));
     }
 }
 

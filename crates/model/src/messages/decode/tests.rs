@@ -329,15 +329,15 @@ fn an_error_inside_the_stream_or_instead_of_it_is_named() {
     };
     assert!(matches!(named("overloaded_error"), ModelError::Busy { .. }));
     assert!(matches!(named("rate_limit_error"), ModelError::Busy { .. }));
-    assert!(matches!(named("api_error"), ModelError::Unreachable(_)));
+    assert!(matches!(named("api_error"), ModelError::Failed(_)));
     assert!(matches!(named("authentication_error"), ModelError::Auth(_)));
     assert!(matches!(named("invalid_request_error"), ModelError::Rejected(_)));
-    assert!(matches!(read("data: {\"type\": 7}\n\n"), Err(ModelError::Unreachable(_))));
+    assert!(matches!(read("data: {\"type\": 7}\n\n"), Err(ModelError::Cut(_))));
 }
 
 #[test]
 fn a_stream_without_its_end_was_cut() {
-    let cut = ModelError::Unreachable("the answer was cut".to_owned());
+    let cut = ModelError::Cut("the answer was cut".to_owned());
     assert_eq!(read(&events(&[vec![begin()], text(0, &["Hi"])].concat())), Err(cut.clone()));
     assert_eq!(read(""), Err(cut));
     let mut closed = [vec![begin()], text(0, &["Hi"]), end("end_turn")].concat();

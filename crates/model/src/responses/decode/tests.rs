@@ -221,7 +221,7 @@ fn row_46_thoughts_in_the_clear_go_back_and_one_of_two_names_goes_back_once() {
 #[test]
 fn row_46_an_end_without_its_response_is_what_its_name_says() {
     let failed = json!({"type": "response.failed"});
-    assert!(matches!(read(&[said("a"), failed]), Err(ModelError::Unreachable(_))));
+    assert!(matches!(read(&[said("a"), failed]), Err(ModelError::Failed(_))));
     let cut = json!({"type": "response.incomplete", "response": null});
     assert_eq!(read(&[said("a"), cut]), Ok(Reply::said("a", Finish::Length)));
 }
