@@ -139,9 +139,11 @@ impl Frames {
         let next = checkpoint::next(state);
         let made = Checkpoint { thread: &thread, seq, parent, at, run: &run, step, written: false, next };
         let mut told = Value::Object(made.state(&values));
-        let config = |seq| json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } });
-        told["config"] = config(seq);
-        told["parent_config"] = parent.map(config).unwrap_or_default();
+        for (name, seq) in [("config", Some(seq)), ("parent_config", parent)] {
+            told[name] = seq.map_or(Value::Null, |seq| {
+                json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } })
+            });
+        }
         if self.modes.checkpoints {
             self.frame("checkpoints", &told);
         }
