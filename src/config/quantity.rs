@@ -144,13 +144,15 @@ fn time(text: &str) -> Option<f64> {
     let (mut rest, mut seconds, mut before) = (text, 0.0, f64::INFINITY);
     while !rest.is_empty() {
         let unit = rest.find(|c: char| c.is_ascii_alphabetic())?;
-        let end = rest[unit..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |end| unit + end);
-        let part = one_of(&rest[..end], TIMES)?;
-        let (_, factor) = TIMES.iter().find(|(names, _)| names.contains(&&rest[unit..end]))?;
+        let (_, tail) = rest.split_at(unit);
+        let (name, _) = tail.split_at(tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len()));
+        let (head, more) = rest.split_at(unit + name.len());
+        let part = one_of(head, TIMES)?;
+        let (_, factor) = TIMES.iter().find(|(names, _)| names.contains(&name))?;
         if *factor >= before {
             return None;
         }
-        (seconds, before, rest) = (seconds + part, *factor, rest[end..].trim_start());
+        (seconds, before, rest) = (seconds + part, *factor, more.trim_start());
     }
     (!text.is_empty()).then_some(seconds)
 }

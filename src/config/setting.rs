@@ -145,13 +145,13 @@ impl<'r> Section<'r> {
     /// Reads any number.
     pub(super) fn decimal<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
         let kind = format!("number, {} to {}", range.start(), range.end());
-        self.any_number(key, NumberUnit::Plain, kind, range)
+        self.any_number(key, NumberUnit::Plain, &kind, range)
     }
 
     /// Reads a number of days, with or without a fraction.
     pub(super) fn days<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
         let kind = format!("days, {} to {}", range.start(), range.end());
-        self.any_number(key, NumberUnit::Days, kind, range)
+        self.any_number(key, NumberUnit::Days, &kind, range)
     }
 
     /// Reads a share or a count, of tokens maybe.
@@ -161,17 +161,17 @@ impl<'r> Section<'r> {
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
         let kind = format!("number, {} to {}", range.start(), range.end());
-        self.any_number(key, NumberUnit::Tokens, kind, range)
+        self.any_number(key, NumberUnit::Tokens, &kind, range)
     }
 
     fn any_number<'s>(
         &'s self,
         key: &'s str,
         unit: NumberUnit,
-        kind: String,
+        kind: &str,
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
-        self.scalar(key, &kind, false, f64::to_string, move |value| {
+        self.scalar(key, kind, false, f64::to_string, move |value| {
             let number = unit.parse(value).ok_or_else(|| unit.help(value))?;
             Ok(Some(Some(number).filter(|n| range.contains(n)).ok_or_else(String::new)?))
         })
