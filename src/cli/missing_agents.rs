@@ -9,7 +9,6 @@ use pudu_client::agents::{AgentError, Agents};
 /// Returns a warning for each account that names an agent that does not exist. It can still be made while pudu runs.
 pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
-    let roster = agents.list();
     let hot = &loaded.config.hot;
     let mut problems = Vec::new();
     for (account, configured) in &hot.policies {
@@ -32,7 +31,8 @@ pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
                 .map_or((format!("channels.{account}.session"), None), |(key, at)| (key, Some(at)));
             let what = error.to_string();
             let what = what.trim_end_matches('.');
-            let near = nearest(&name, roster.agents.iter().map(|agent| agent.name.as_str()));
+            let known = agents.list().agents;
+            let near = nearest(&name, known.iter().map(|agent| agent.name.as_str()));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("make it (`pudu agent new {name}`), or name another one"),

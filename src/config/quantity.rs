@@ -97,8 +97,8 @@ impl NumberUnit {
         }
         match self {
             Self::Plain => None,
-            Self::Bytes => one_of(&text.to_ascii_lowercase(), SIZES),
-            Self::Tokens => one_of(&text.to_ascii_lowercase(), COUNTS),
+            Self::Bytes => one_of(&text.to_ascii_lowercase(), SIZES).map(|(number, unit)| number * unit),
+            Self::Tokens => one_of(&text.to_ascii_lowercase(), COUNTS).map(|(number, unit)| number * unit),
             Self::Milliseconds => time(text).map(|seconds| seconds * 1e3),
             Self::Seconds => time(text),
             Self::Minutes => time(text).map(|seconds| seconds / MINUTE),
@@ -129,14 +129,14 @@ fn number(text: &str) -> Option<f64> {
     is_plain.then(|| f64::from_str(&text.replace('_', "")).ok()).flatten().filter(|number| number.is_finite())
 }
 
-/// Reads one number and its unit.
-fn one_of(text: &str, units: &[(&[&str], f64)]) -> Option<f64> {
+/// Reads one number and its unit's size.
+fn one_of(text: &str, units: &[(&[&str], f64)]) -> Option<(f64, f64)> {
     let end = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (digits, unit) = text.split_at(end);
     // An exponent would be a unit's letter.
     let number = number(digits.trim_end()).filter(|number| *number >= 0.0)?;
-    let (_, factor) = units.iter().find(|(names, _)| names.contains(&unit))?;
-    Some(number * factor)
+    let (_, size) = units.iter().find(|(names, _)| names.contains(&unit))?;
+    Some((number, *size))
 }
 
 /// Reads a time in seconds, of one part or several: `90s`, `1h30m`, `1h 30m`.
@@ -147,12 +147,11 @@ fn time(text: &str) -> Option<f64> {
         let (_, tail) = rest.split_at(unit);
         let (name, _) = tail.split_at(tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len()));
         let (head, more) = rest.split_at(unit + name.len());
-        let part = one_of(head, TIMES)?;
-        let (_, factor) = TIMES.iter().find(|(names, _)| names.contains(&name))?;
-        if *factor >= before {
+        let (number, size) = one_of(head, TIMES)?;
+        if size >= before {
             return None;
         }
-        (seconds, before, rest) = (seconds + part, *factor, more.trim_start());
+        (seconds, before, rest) = (seconds + number * size, size, more.trim_start());
     }
     (!text.is_empty()).then_some(seconds)
 }

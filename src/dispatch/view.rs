@@ -141,6 +141,7 @@ fn activity(language: Language, activity: &Activity) -> Option<String> {
             RetryReason::Resting => return Some(language.retrying_resting(seconds)),
             RetryReason::Garbled => language.retrying_broken(),
             RetryReason::Unreachable => language.retrying_unreachable(),
+            RetryReason::Failed => language.retrying_failed(),
             RetryReason::FellBack => language.retrying_elsewhere(),
         },
         Activity::Tools(tools) if !tools.is_empty() => return Some(at_work(language, tools)),

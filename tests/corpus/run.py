@@ -183,7 +183,7 @@ EXPECTED = [
     ("utf16.csv", ["| 名称 | 数值 |", "| 苹果 | 42 |"], None),
     ("money.xlsx", ["| 7.25% |", "| 1,234.50 € |", "| 01067 |"], None),
     ("mail.eml", ["# 季度报告", "- From: Zoë <zoe@example.org>", "- Attachments: zahlen.csv", "Grüße"], None),
-    ("report.rtf", "refused", None),
+    ("report.rtf", REPORT + ["- point 1", "a remark below"], None),
     ("half.pdf", None, None),
     ("half.docx", "damaged", None),
 ]

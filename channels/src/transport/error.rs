@@ -193,13 +193,8 @@ impl From<CallError> for SendError {
 /// Describes an error of the HTTP client without the URL, in which secrets may stand.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+    let text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+    pudu_net::with_causes(text, &error)
 }
 
 #[cfg(test)]

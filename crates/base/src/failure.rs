@@ -199,6 +199,8 @@ pub enum RetryReason {
     Garbled,
     /// It cannot be reached.
     Unreachable,
+    /// Its provider answered that it failed.
+    Failed,
     /// It failed often and is left alone for a while.
     Resting,
     /// It failed for good, and another model is asked.
@@ -212,6 +214,7 @@ impl fmt::Display for RetryReason {
             Self::RateLimited => "the model's provider limits the rate",
             Self::Garbled => "the model's answer was broken",
             Self::Unreachable => "the model cannot be reached",
+            Self::Failed => "the model's provider failed",
             Self::Resting => "the model failed often and rests",
             Self::FellBack => "the model failed, and another one is asked",
         })

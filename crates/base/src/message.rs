@@ -1,6 +1,6 @@
 //! The messages of a thread.
 
-use crate::{CallId, MessageId, Outcome, Pointed, RunId, SharedFile, TaskReport, Usage, UserId};
+use crate::{CallId, MessageId, Outcome, Pointed, SharedFile, TaskReport, Usage, UserId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -136,9 +136,9 @@ pub struct Assistant {
 impl Assistant {
     /// Makes the message that reports the failure of a run. A run has one at most.
     #[must_use]
-    pub fn failed(run: &RunId, outcome: Outcome) -> Self {
+    pub fn failed(id: MessageId, outcome: Outcome) -> Self {
         Self {
-            id: format!("failed-{run}").into(),
+            id,
             text: String::new(),
             reasoning: None,
             provider_parts: None,

@@ -288,6 +288,7 @@ impl From<&ModelError> for RetryReason {
             ModelError::Busy { limited: true, .. } => Self::RateLimited,
             ModelError::Busy { .. } => Self::Busy,
             ModelError::Garbled(_) => Self::Garbled,
+            ModelError::Failed(_) => Self::Failed,
             _ => Self::Unreachable,
         }
     }

@@ -135,18 +135,7 @@ fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedPa
     let (text, reasoning) = (content(fields, skipped), reasoning(fields));
     let (calls, usage) = (calls(fields), usage(fields));
     if let Some(failure) = read_failure(fields, &text) {
-        let failure = Some(Box::new(Outcome::Error(failure)));
-        return Assistant {
-            id,
-            text: String::new(),
-            reasoning: None,
-            provider_parts: None,
-            calls: Vec::new(),
-            finish: Finish::Partial,
-            model: None,
-            usage: None,
-            failure,
-        };
+        return Assistant::failed(id, Outcome::Error(failure));
     }
     Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage, failure: None }
 }

@@ -51,6 +51,8 @@ struct RtfReader<'a> {
     /// Characters that are for older readers and still to come.
     skipped: usize,
     paragraph: String,
+    /// Bullet or number of the list's entry that begins.
+    label: String,
     row: Vec<String>,
     rows: usize,
     title: String,
@@ -84,6 +86,7 @@ impl<'a> RtfReader<'a> {
             high: None,
             skipped: 0,
             paragraph: String::new(),
+            label: String::new(),
             row: Vec::new(),
             rows: 0,
             title: String::new(),
@@ -149,6 +152,20 @@ impl<'a> RtfReader<'a> {
         if ended.is_note {
             self.paragraph.push(']');
         }
+        if ended.destination == RtfDestination::Label && outer.destination != RtfDestination::Label {
+            self.end_label(ended.is_hidden);
+        }
+    }
+
+    /// Begins an entry of a list. Bullets are often signs of a font that only the writer has.
+    fn end_label(&mut self, is_hidden: bool) {
+        let label = std::mem::take(&mut self.label);
+        let label = label.trim();
+        let is_number = label.starts_with(char::is_alphanumeric);
+        if !is_hidden {
+            self.paragraph.push_str(if is_number { label } else { "-" });
+            self.paragraph.push(' ');
+        }
     }
 
     /// Takes a byte of text.
@@ -173,6 +190,7 @@ impl<'a> RtfReader<'a> {
     fn write(&mut self, text: &str) {
         match self.group.destination {
             RtfDestination::Title => self.title.push_str(text),
+            RtfDestination::Label => self.label.push_str(text),
             RtfDestination::Text | RtfDestination::Footnote if self.group.is_hidden => {
                 self.hidden += text.chars().filter(|sign| !sign.is_whitespace()).count();
             }
@@ -392,7 +410,11 @@ mod tests {
         );
         check(
             "{\\rtf1 {\\listtext\\'95\\tab}first\\par{\\listtext 2.\\tab}second\\par}",
-            "•\tfirst\n\n2.\tsecond\n",
+            "- first\n\n2. second\n",
+        );
+        check(
+            "{\\rtf1 {\\listtext\\pard\\plain \\u-3913\\'3f\\tab}first\\par{\\v{\\pntext 3}}second\\par}",
+            "- first\n\nsecond\n",
         );
         check("{\\rtf1 word{\\footnote {\\super 1} a note} more\\par}", "word [footnote: 1 a note] more\n");
         check(

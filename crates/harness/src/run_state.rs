@@ -132,7 +132,7 @@ impl RunState {
         if !self.keeps_failure || matches!(outcome, Outcome::Success | Outcome::Stopped) {
             return;
         }
-        let failed = Assistant::failed(&self.run, outcome.clone());
+        let failed = Assistant::failed(format!("failed-{}", self.run).into(), outcome.clone());
         self.apply(Update::Message(Arc::new(Message::Assistant(failed))));
         if let Err(error) = self.commit(log).await {
             tracing::error!(thread = %self.thread, %error, "failed to store the failure of a run");

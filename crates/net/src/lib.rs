@@ -22,4 +22,4 @@ pub use reqwest;
 pub use retry::CONNECT_TIMEOUT;
 pub use shown_url::shown_url;
 pub use tls::{builder, install_crypto, tls};
-pub use why::why;
+pub use why::{why, with_causes};

@@ -1,13 +1,13 @@
 //! The proxies that the environment names, for the HTTP client and for connections that are no HTTP calls, such as those of
 //! WebSockets.
 
-use crate::{retry::CONNECT_TIMEOUT, tls};
+use crate::{retry::CONNECT_TIMEOUT, tls, with_causes};
 use hyper::Uri;
 use hyper_util::{
     client::{
         legacy::connect::{
             HttpConnector,
-            proxy::{SocksV4, SocksV5, Tunnel},
+            proxy::{SocksV5, Tunnel},
         },
         proxy::matcher::{Intercept, Matcher},
     },
@@ -102,7 +102,8 @@ impl ProxySettings {
         };
         // Credentials are not part of this address.
         let name = proxy.uri().to_string().trim_end_matches('/').to_owned();
-        by_proxy(&proxy, to).await.map_err(|error| HostError::Proxy { proxy: name, why: describe(&*error) })
+        let why = |error: BoxError| with_causes(error.to_string(), &*error);
+        by_proxy(&proxy, to).await.map_err(|error| HostError::Proxy { proxy: name, why: why(error) })
     }
 
     /// Returns whether a host is reached by a proxy.
@@ -138,6 +139,9 @@ impl ProxySettings {
 
     /// Returns the proxy for a host, and the host's address.
     fn proxy(&self, host: &str, port: u16, secure: bool) -> Option<(Intercept, Uri)> {
+        if [&self.http, &self.https, &self.all].into_iter().all(String::is_empty) {
+            return None;
+        }
         let scheme = if secure { "https" } else { "http" };
         let to: Uri = format!("{scheme}://{host}:{port}/").parse().ok()?;
         let rules = Matcher::builder().http(self.http.as_str()).https(self.https.as_str());
@@ -216,10 +220,6 @@ async fn by_proxy(proxy: &Intercept, to: Uri) -> Result<HostStream, BoxError> {
     let address = proxy.uri().clone();
     let credentials = proxy.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
     match address.scheme_str() {
-        Some("socks4" | "socks4a") => {
-            let resolves = address.scheme_str() == Some("socks4");
-            call(SocksV4::new(address, http).local_dns(resolves), to).await
-        }
         Some("socks5" | "socks5h") => {
             let resolves = address.scheme_str() == Some("socks5");
             let socks = SocksV5::new(address, http).local_dns(resolves);
@@ -253,17 +253,6 @@ where
     S::Error: Into<BoxError>,
 {
     Ok(Box::new(TokioIo::new(service.oneshot(to).await.map_err(Into::into)?)))
-}
-
-/// Describes an error with its causes.
-fn describe(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ const highlighter = once(async () => (await import(address('highlight/highlight.
 async function colour(block, library) {
   const language = await grammar(block.dataset.language, library);
   const body = block.querySelector('pre > code');
-  if (language && body) body.replaceChildren(coloured(library.highlight(revealed(block.raw), { language, ignoreIllegals: true }).value));
+  if (language && body) body.replaceChildren(coloured(library, block.raw, language));
 }
 
 /** Returns the name of a language that the library can read now, or undefined. */
@@ -82,7 +82,7 @@ export async function colouredText(text, extension) {
   try {
     const library = await highlighter();
     const language = text.length <= COLOURED_CHARS && await grammar(extension.toLowerCase(), library);
-    return language ? coloured(library.highlight(revealed(text), { language, ignoreIllegals: true }).value) : null;
+    return language ? coloured(library, text, language) : null;
   } catch { return null; }
 }
 
@@ -90,7 +90,8 @@ const SIGNS = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#x27;':
 const unescaped = text => text.replace(/&(?:amp|lt|gt|quot|#x27);/g, sign => SIGNS[sign]);
 
 /** Makes nodes of the library's markup, which has spans with classes and escaped text only. */
-function coloured(markup) {
+function coloured(library, text, language) {
+  const markup = library.highlight(revealed(text), { language, ignoreIllegals: true }).value;
   const out = document.createDocumentFragment();
   const open = [out];
   for (const part of markup.split(/(<span class="[^"<>]*">|<\/span>)/)) {

@@ -17,6 +17,8 @@ pub(super) enum RtfDestination {
     Title,
     /// A picture.
     Picture,
+    /// The bullet or number of a list's entry.
+    Label,
     /// A page header or footer.
     Margin,
     /// Nowhere.
@@ -26,7 +28,8 @@ pub(super) enum RtfDestination {
 /// Returns the destination that a word begins.
 pub(super) fn destination(word: &str) -> Option<RtfDestination> {
     Some(match word {
-        "shptxt" | "shppict" | "fldrslt" | "listtext" | "pntext" => RtfDestination::Text,
+        "shptxt" | "shppict" | "fldrslt" => RtfDestination::Text,
+        "listtext" | "pntext" => RtfDestination::Label,
         "footnote" | "annotation" => RtfDestination::Footnote,
         "fonttbl" => RtfDestination::Fonts,
         "info" => RtfDestination::Info,
