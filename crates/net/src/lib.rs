@@ -4,6 +4,7 @@
 //!
 //! Deliberately absent: any provider's or platform's protocol.
 
+mod causes;
 mod client;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -17,9 +18,10 @@ pub mod sse;
 mod tls;
 mod why;
 
+pub use causes::with_causes;
 pub use client::client;
 pub use reqwest;
 pub use retry::CONNECT_TIMEOUT;
 pub use shown_url::shown_url;
 pub use tls::{builder, install_crypto, tls};
-pub use why::{why, with_causes};
+pub use why::why;

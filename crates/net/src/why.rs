@@ -22,13 +22,6 @@ fn why_with(error: &reqwest::Error, rules: &ProxySettings) -> String {
     cause.map_or_else(|| format!("{what}{by}"), |cause| format!("{what}{by}: {cause}"))
 }
 
-/// Adds the causes of an error to its text.
-#[must_use]
-pub fn with_causes(text: String, error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |&source| source.source());
-    causes.fold(text, |text, cause| format!("{text}: {cause}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use crate::{
     budget::{Meter, metered},
 };
 use pudu_base::{
-    Human, Message, MessageId, ModelCaller, ModelError, Request, SpendingTally, ThreadState, UserId,
+    Human, Message, MessageId, ModelCaller, ModelError, Request, RunEvent, SpendingTally, ThreadState, UserId,
 };
 use pudu_harness::side_call;
 use pudu_memory::{
@@ -68,6 +68,9 @@ enum LearnError {
     Thread(String),
     #[error("another reader has it by now")]
     Taken,
+    /// The last reading does not wait for a model that failed: the next start reads.
+    #[error("the model failed while pudu was stopping")]
+    Stopping,
 }
 
 impl From<pudu_store::StoreError> for LearnError {
@@ -83,6 +86,7 @@ struct Reading<'a> {
     learning: &'a Learning,
     of: MemoryOf,
     reader: &'a str,
+    is_last: bool,
 }
 
 /// Keeps the conversation of a run that ended well, to be read when it pauses.
@@ -135,7 +139,8 @@ impl Client {
         }
     }
 
-    /// Reads all conversations that wait, due or not, each once: for a process that is about to stop.
+    /// Reads all conversations that wait, due or not, each once, until the model fails: for a process that is about to
+    /// stop.
     pub async fn read_waiting(&self) {
         let reader = format!("{}-last", self.0.reader);
         let mut tried = HashSet::new();
@@ -151,7 +156,9 @@ impl Client {
                 return;
             }
             for learning in &new {
-                self.read_one(learning, &reader).await;
+                if !self.read_one(learning, &reader, true).await {
+                    return;
+                }
             }
         }
     }
@@ -195,7 +202,7 @@ impl Client {
         self.merge_memories().await;
         let Ok(waiting) = self.0.db.learnings(now(), MAX_READ_AT_ONCE).await else { return MAX_PAUSE };
         for learning in &waiting {
-            self.read_one(learning, &self.0.reader).await;
+            self.read_one(learning, &self.0.reader, false).await;
         }
         if !waiting.is_empty() {
             return MIN_PAUSE;
@@ -205,37 +212,27 @@ impl Client {
         wait.clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    async fn read_one(&self, learning: &Learning, reader: &str) {
+    /// Reads a conversation, and returns whether the model did not fail.
+    async fn read_one(&self, learning: &Learning, reader: &str, is_last: bool) -> bool {
         let setup = self.setup();
         let memory = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware);
-        let Some(memory) = memory else { return self.give_up(learning).await };
+        let Some(memory) = memory else {
+            self.give_up(learning).await;
+            return true;
+        };
         let agent = Some(learning.agent.clone()).filter(|agent| !agent.is_empty());
         let of = MemoryOf { user: learning.user.clone(), agent };
-        let reading = Reading { client: self, memory, learning, of, reader };
+        let reading = Reading { client: self, memory, learning, of, reader, is_last };
         if !reading.claim().await.unwrap_or(false) {
-            return;
+            return true;
         }
         let outcome = tokio::select! {
             done = Box::pin(reading.read()) => done,
             () = reading.keep_claim() => Err(LearnError::Taken),
         };
-        let Err(error) = outcome else { return };
-        if let LearnError::Model(ModelError::Budget(used)) = &error {
-            // That is nobody's fault: the conversation waits until something may be spent again.
-            let pause = if used.busy { RETRY_PAUSE } else { MAX_BUDGET_PAUSE };
-            let due = used.opens.filter(|_| !used.busy).unwrap_or_else(|| now() + millis(pause));
-            return reading.put_off(Learning { due, ..learning.clone() }).await;
-        }
-        let attempts = learning.attempts + 1;
-        tracing::warn!(thread = %learning.thread, attempts, %error, "failed to learn from conversation");
-        if matches!(error, LearnError::Taken) {
-            return;
-        }
-        if attempts >= MAX_ATTEMPTS {
-            return self.give_up(learning).await;
-        }
-        let pause = RETRY_PAUSE * 2_u32.saturating_pow(u32::try_from(learning.attempts).unwrap_or(0));
-        reading.put_off(Learning { due: now() + millis(pause), attempts, ..learning.clone() }).await;
+        let Err(error) = outcome else { return true };
+        reading.note_failure(&error).await;
+        !matches!(error, LearnError::Model(_) | LearnError::Stopping)
     }
 
     async fn give_up(&self, learning: &Learning) {
@@ -274,6 +271,29 @@ impl Reading<'_> {
     async fn put_off(&self, later: Learning) {
         if let Err(error) = self.client.0.db.put_off_learning(&later, &self.as_reader()).await {
             tracing::warn!(thread = %later.thread, %error, "failed to put off learning");
+        }
+    }
+
+    /// Notes when a conversation that could not be read is read again, or that it is given up.
+    async fn note_failure(&self, error: &LearnError) {
+        let learning = self.learning.clone();
+        if let LearnError::Model(ModelError::Budget(used)) = error {
+            // The conversation waits until something may be spent again.
+            let pause = if used.busy { RETRY_PAUSE } else { MAX_BUDGET_PAUSE };
+            let due = used.opens.filter(|_| !used.busy).unwrap_or_else(|| now() + millis(pause));
+            return self.put_off(Learning { due, ..learning }).await;
+        }
+        let attempts = learning.attempts + 1;
+        tracing::warn!(thread = %learning.thread, attempts, %error, "failed to learn from conversation");
+        match error {
+            LearnError::Taken => {}
+            LearnError::Stopping => self.put_off(learning).await,
+            _ if attempts >= MAX_ATTEMPTS => self.client.give_up(&learning).await,
+            _ => {
+                let doublings = u32::try_from(learning.attempts).unwrap_or(0);
+                let due = now() + millis(RETRY_PAUSE * 2_u32.saturating_pow(doublings));
+                self.put_off(Learning { due, attempts, ..learning }).await;
+            }
         }
     }
 
@@ -384,7 +404,14 @@ impl Reading<'_> {
         let (thread, run) = (learning.thread.clone(), learning.run.clone());
         let meter = Meter::new(self.client, thread, run, learning.spender.clone());
         let (model, mut spending) = (metered(self.memory.model.clone(), &meter), SpendingTally::default());
-        let answer = side_call(&*model, request, ModelCaller::Memory, &mut spending, |_| {}).await;
+        let failed = CancellationToken::new();
+        let hear = |event| {
+            if self.is_last && matches!(event, RunEvent::Retry { .. }) {
+                failed.cancel();
+            }
+        };
+        let call = side_call(&*model, request, ModelCaller::Memory, &mut spending, hear);
+        let answer = failed.run_until_cancelled(call).await.ok_or(LearnError::Stopping)?;
         let proposal = Proposal::parse(&answer?)?;
         let _still = self.client.0.moving.read().await;
         if !self.claim().await? {

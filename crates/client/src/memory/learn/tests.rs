@@ -5,7 +5,7 @@ use super::{
 use crate::{AgentSetup, Asker, Control, MemoryMode, MemoryRules, ModelInfo};
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
-use pudu_base::{Delta, Finish, Model, ModelStream, RunId, ThreadId, UserId};
+use pudu_base::{Delta, Finish, Model, ModelStream, RetryReason, RunId, ThreadId, UserId};
 use pudu_harness::RunBounds;
 use pudu_memory::MemoryOptions;
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
@@ -13,7 +13,7 @@ use pudu_skills::Skills;
 use pudu_store::{Db, DbLocation, Identity, JoinCode, RecallLimits};
 use std::{
     path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 use tokio::sync::Semaphore;
 
@@ -21,6 +21,8 @@ use tokio::sync::Semaphore;
 struct Proposer {
     asked: AtomicUsize,
     may_answer: Arc<Semaphore>,
+    /// Whether its provider fails, and it waits to be asked again.
+    is_down: AtomicBool,
 }
 
 impl Model for Proposer {
@@ -34,6 +36,11 @@ impl Model for Proposer {
             || request.system.contains("long-term memory");
         if !is_memory {
             return stream::iter([Ok(Delta::Text("Fine.".to_owned()))]).chain(end).boxed();
+        }
+        if self.is_down.load(Ordering::SeqCst) {
+            let (wait, reason) = (Duration::from_secs(60), RetryReason::Failed);
+            let again = Delta::Again { attempt: 1, wait, reason, free: true };
+            return stream::iter([Ok(again)]).chain(stream::pending()).boxed();
         }
         let content = ["Prefers green tea", "Drinks green tea always"];
         let fact = serde_json::json!({
@@ -86,8 +93,8 @@ impl Scene {
     async fn of(shared_people: bool) -> Self {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&DbLocation::Memory).await.unwrap();
-        let model =
-            Arc::new(Proposer { asked: AtomicUsize::new(0), may_answer: Arc::new(Semaphore::new(0)) });
+        let (asked, is_down) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let model = Arc::new(Proposer { asked, may_answer: Arc::new(Semaphore::new(0)), is_down });
         let [one, other] = [(); 2].map(|()| client(&db, home.path(), &model, shared_people));
         let mut task = RunTask::new(ThreadId::from("t"), RunId::from("r"));
         task.input = vec![Human::new("h1", "I always drink green tea.")];
@@ -135,6 +142,20 @@ async fn a_host_that_was_taken_for_dead_adds_nothing_when_it_comes_back() {
     next.await.unwrap();
     assert_eq!(scene.facts().await, ["Drinks green tea always"]);
     assert_eq!(scene.db.next_learning().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_last_reading_does_not_wait_for_a_model_that_is_down() {
+    let scene = Scene::new().await;
+    scene.model.is_down.store(true, Ordering::SeqCst);
+    let due = scene.db.next_learning().await.unwrap();
+    scene.one.read_waiting().await;
+    assert_eq!(scene.db.next_learning().await.unwrap(), due, "no attempt is counted");
+    scene.db.release_learnings().await.unwrap();
+    scene.model.is_down.store(false, Ordering::SeqCst);
+    scene.model.may_answer.add_permits(1);
+    scene.other.read_waiting().await;
+    assert_eq!(scene.facts().await, ["Prefers green tea"]);
 }
 
 #[tokio::test]
