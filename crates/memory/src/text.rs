@@ -1,7 +1,10 @@
 //! Texts, compared and counted: two that differ in case, width or spaces alone say the same.
 
 use regex::Regex;
-use std::{collections::HashSet, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 use unicode_normalization::UnicodeNormalization;
 
 /// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
@@ -73,6 +76,27 @@ pub(crate) fn straight(text: &str) -> String {
     negated.replace_all(&own.replace_all(&text, "$1$2'$3"), "${1}n't").into_owned()
 }
 
+/// Traditional characters of the words by which statements are judged, and their simplified forms in the same order.
+const TRADITIONAL: &str = "萬與業東丟兩個臨爲為麼習書買亂產親僅從們優會傳餘兒關養內寫馮決況準湊幾劃劉剛別劇動區醫單賣盧卻厭雙發變臺葉後嗎聽吳員團聲\
+    備復頭婦媽嬰孫學實對導將堯嶽師帶幫幹應開棄張當錄憶懷總惡慣願戲戶護報換據攢敵數斷無時暫機條來楊極構標樣檔夢檢樓歡畢湯沒測\
+    潤點煙煩愛爺猶獨貓現畫療確離稱類糾級線組紹經結給絕統續綠編網羅職蘇薦蕭蔣慮虛補裝覺計訂認討讓記講許論設識訴診譯試話該語誤\
+    說請讀誰談謝譚賈賴趙轉輪較輛輸辭邊過還這遠連鄧鄒鄰鄭釋裡裏鍾鐘鋼錢銷錯長門問間閨聞閱閻隊陽陸陳隨難韓頁項顧領題飛馬驗黃龍\
+    龔隻妳戀託閒";
+/// The simplified forms.
+const SIMPLIFIED: &str = "万与业东丢两个临为为么习书买乱产亲仅从们优会传余儿关养内写冯决况准凑几划刘刚别剧动区医单卖卢却厌双发变台叶后吗听吴员团声\
+    备复头妇妈婴孙学实对导将尧岳师带帮干应开弃张当录忆怀总恶惯愿戏户护报换据攒敌数断无时暂机条来杨极构标样档梦检楼欢毕汤没测\
+    润点烟烦爱爷犹独猫现画疗确离称类纠级线组绍经结给绝统续绿编网罗职苏荐萧蒋虑虚补装觉计订认讨让记讲许论设识诉诊译试话该语误\
+    说请读谁谈谢谭贾赖赵转轮较辆输辞边过还这远连邓邹邻郑释里里钟钟钢钱销错长门问间闺闻阅阎队阳陆陈随难韩页项顾领题飞马验黄龙\
+    龚只你恋托闲";
+
+static SIMPLER: LazyLock<HashMap<char, char>> =
+    LazyLock::new(|| TRADITIONAL.chars().zip(SIMPLIFIED.chars()).collect());
+
+/// Returns a text in simplified characters, as far as rules know them. Each has the length of the one that it replaces.
+pub(crate) fn simplified(text: &str) -> String {
+    text.chars().map(|c| SIMPLER.get(&c).copied().unwrap_or(c)).collect()
+}
+
 /// Splits a text into sentences, each with its end and the space behind it, if it has one.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let (mut all, mut rest, mut taken) = (Vec::new(), text, 0);
@@ -140,5 +164,7 @@ mod tests {
         assert_ne!(normalized("likes tea"), normalized("likes no tea"));
         assert_eq!(words("Likes 绿茶, very-much"), ["likes", "绿", "茶", "very", "much"]);
         assert_eq!(unescape(&escape("<a> & \"b\"")), "<a> & \"b\"");
+        assert_eq!(simplified("我沒有 dogs 喔"), "我没有 dogs 喔");
+        assert_eq!(TRADITIONAL.len(), SIMPLIFIED.len());
     }
 }

@@ -9,7 +9,7 @@ use super::{
     offered::OfferedFacts,
     refused::RefusedReason,
     signals::Signal,
-    support::{said, stated_for, supported},
+    support::{said, stated, supported},
     transcript::Transcript,
     verify::{restates, verify, verify_summary},
 };
@@ -189,7 +189,7 @@ impl Work<'_> {
     /// Whether most words of a summary are in memory already, or the person stated them.
     fn is_grounded(&self, summary: &str) -> bool {
         let case = self.case;
-        let mut known = stated_for(case.transcript, summary);
+        let mut known = stated(case.transcript);
         let summaries = SummaryKey::ALL.iter().map(|key| case.document.summaries.get(*key).text.as_str());
         let facts = case.document.facts.iter().map(|fact| fact.content.as_str());
         summaries.chain(facts).for_each(|text| known.extend(recall_words(text)));

@@ -5,7 +5,7 @@
 use super::{
     own::{CUT, evidence, own_words},
     signals::{Signals, signals},
-    statements::statements,
+    statements::{statements, takes_back},
 };
 use crate::{fact::FactOrigin, text::escape};
 use pudu_store::recall_words;
@@ -83,6 +83,8 @@ pub(super) struct OwnLine {
     pub(super) statements: Vec<String>,
     /// The same as one text, as it is compared.
     pub(super) evidence: String,
+    /// All of the person's own words, as they are compared.
+    pub(super) whole: String,
     /// All words of the statements, as recall knows them.
     pub(super) stated: HashSet<String>,
     /// All words that they wrote, also in questions and requests.
@@ -97,7 +99,14 @@ impl OwnLine {
         statements.retain(|said| parts.iter().any(|part| evidence(part).contains(&evidence(said))));
         let whole = statements.join(" ");
         let stated = recall_words(&whole.replace(CUT, " "));
-        Self { evidence: evidence(&whole), stated, spoken: recall_words(&parts.concat()), statements, origin }
+        Self {
+            evidence: evidence(&whole),
+            whole: evidence(text),
+            stated,
+            spoken: recall_words(&parts.concat()),
+            statements,
+            origin,
+        }
     }
 }
 
@@ -127,7 +136,7 @@ impl Transcript {
             let shown = escape(&parts.join(TRUNCATED));
             made.text.push_str(&format!("{}: {shown}\n\n", label(turn, is_room)));
             let Some(person) = person(turn) else { continue };
-            made.own.push(OwnLine::new(text, &parts, origin(turn, person)));
+            push_line(&mut made.own, OwnLine::new(text, &parts, origin(turn, person)), text);
             if index >= first_for_signals {
                 made.signals.extend(signals(text));
             }
@@ -162,10 +171,23 @@ impl Transcript {
 /// Returns the people's own lines among turns, whether anybody answered them or not.
 pub(super) fn own_lines(turns: &[TranscriptTurn]) -> Vec<OwnLine> {
     let kept = kept(turns);
-    let line = |(turn, text): &(&TranscriptTurn, String)| {
-        Some(OwnLine::new(text, &shortened(text), origin(turn, person(turn)?)))
-    };
-    kept.iter().filter_map(line).collect()
+    let mut own = Vec::new();
+    for (turn, text) in &kept {
+        let Some(person) = person(turn) else { continue };
+        push_line(&mut own, OwnLine::new(text, &shortened(text), origin(turn, person)), text);
+    }
+    own
+}
+
+/// Adds a line, which may take back the same person's line before it.
+fn push_line(own: &mut Vec<OwnLine>, line: OwnLine, text: &str) {
+    let before = own.last_mut().filter(|before| before.origin.author == line.origin.author);
+    if let Some(before) = before.filter(|_| takes_back(text)) {
+        before.statements.clear();
+        before.evidence.clear();
+        before.stated.clear();
+    }
+    own.push(line);
 }
 
 /// Keeps own words and the answers to them. A turn without own words goes with its answers.
@@ -286,6 +308,15 @@ pub(super) mod tests {
             Some("User: x\n\nAssistant: b"),
         );
         check(&[TranscriptTurn { forwarded: true, ..me("I live in Rome") }, bot("Fine")], None);
+    }
+
+    #[test]
+    fn a_later_message_takes_the_one_before_back() {
+        for (later, expect) in [("haha just kidding", 0), ("开玩笑的", 0), ("and I like tea", 1)] {
+            let turns = [me("I own a castle"), bot("Wow"), me(later), bot("ok")];
+            let made = Transcript::of(&turns).unwrap();
+            assert_eq!(made.own()[0].statements.len(), expect, "{later}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod clauses;
 mod extent;
+mod frame;
 mod language;
 mod mood;
 mod roles;
@@ -42,7 +43,7 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
         Some(SentenceLanguage::English | SentenceLanguage::Chinese) => {}
         None => return Err(RefusedReason::Opposite),
     }
-    if about.iter().any(|said| extent::is_withdrawn(fact, said)) {
+    if extent::is_withdrawn(fact, &statements.join(" ")) {
         return Err(RefusedReason::Outdated);
     }
     let said: Vec<JudgedClause> = about.iter().flat_map(|said| claims(said)).collect();
@@ -156,6 +157,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     if !said.subject.is_in(fact) {
         return Err(RefusedReason::Another);
     }
+    frame::check(&part.text, fact, &said.text, said.subject == ClauseSubject::Person)?;
     extent::compare(&part.text, &said.text)?;
     // A negation behind "and" is of something else: "I grew up here and feet mean nothing to me".
     let heard = cut_behind_and(&part.text, &said.text);

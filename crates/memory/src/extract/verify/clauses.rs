@@ -2,7 +2,7 @@
 //!
 //! A list stays in one clause, since a negation holds for the whole list: "I don't eat meat, fish or eggs".
 
-use crate::text::is_cjk;
+use crate::text::{is_cjk, simplified};
 use pudu_store::recall_words;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -24,10 +24,21 @@ const STARTERS: &str = " i i'm i've i'd i'll i was we we're we've my our he she 
 /// Words that begin a clause behind "and", "so" or "or".
 const SUBJECTS: &str = " i i'm i've i'd i'll we we're we've my our he she they it it's he's she's they're you now no not never \
     don't do please nothing nobody ";
+/// The person as a subject.
+const NOMINATIVES: &str = " i i'm i've i'd i'll we we're we've we'd ";
+/// Words that begin a subordinate clause, behind which the main clause needs no comma.
+const SUBORDINATORS: &str =
+    " since as because when while although though after before once whenever that than what how ";
+/// Words behind which "not" belongs to a verb, or to another word of the same clause.
+const BEFORE_NOT: &str = " i am i'm is are was were be been do does did can could will would shall should may might must have has had \
+    or and but if why whether just still really probably definitely certainly absolutely of if it's that's he's she's we're \
+    you're they're ought better think know hope guess afraid most to even all so never always simply did have has had ";
 /// Words behind "so" with which it says how much or to what end, and begins no clause.
 const DEGREES: &str = " that much many far long often to ";
 /// Number of words that a clause has at least before "so".
-const MIN_SO_WORDS: usize = 3;
+const MIN_SO_WORDS: usize = 2;
+/// Words behind "so" with which it always begins a clause.
+const CONSEQUENCES: &str = " the a no i i'm my it that we please don't any this nothing anything ";
 /// Words that begin a clause wherever they are.
 const BREAKS: &str = " but although though whereas because ";
 /// Words that begin the subject of a clause with more than one person: "my wife and I".
@@ -35,7 +46,7 @@ const PAIRS: &str = " my our both neither either the a me ";
 /// Number of words that such a subject has at most before its "and".
 const MAX_PAIR_WORDS: usize = 4;
 /// Chinese words that begin a clause without a comma.
-const DENSE_BREAKS: [&str; 7] = ["但是", "可是", "不过", "然而", "但", "却", "可我"];
+const DENSE_BREAKS: [&str; 6] = ["但是", "不过", "然而", "但", "却", "可我"];
 
 /// Splits a text into clauses.
 pub(super) fn clauses(text: &str) -> Vec<String> {
@@ -71,7 +82,7 @@ fn spaced_clauses(part: &str) -> Vec<String> {
     let words: Vec<&str> = part.split_whitespace().collect();
     for (at, word) in words.iter().enumerate() {
         let next = words.get(at + 1).map(|next| bare(next)).unwrap_or_default();
-        if begins(&bare(word), &next, &clause) {
+        if begins(word, &next, &clause) {
             all.push(std::mem::take(&mut clause).join(" "));
         }
         clause.push(word);
@@ -81,15 +92,36 @@ fn spaced_clauses(part: &str) -> Vec<String> {
 }
 
 /// Whether a word begins a clause behind others.
-fn begins(word: &str, next: &str, clause: &[&str]) -> bool {
+fn begins(raw: &str, next: &str, clause: &[&str]) -> bool {
+    let word = bare(raw);
+    let word = word.as_str();
     let Some(last) = clause.last() else { return false };
     let is_in = |list: &str, word: &str| !word.is_empty() && list.contains(&format!(" {word} "));
     let is_idiom = word == "but" && ["anything", "nothing", "all"].contains(&bare(last).as_str());
-    let is_split = last.ends_with([':', ';', '.', '!', '?']) || ["-", "–", "—", "|"].contains(last);
+    // "No I don't", "from Ghent not Bruges", "since I'm a nurse I need …".
+    let is_answer = matches!(clause, [only] if ["no", "nope", "nah"].contains(&bare(only).as_str()))
+        && is_in(SUBJECTS, word);
+    let is_contrast = word == "not" && clause.len() > 1 && !is_in(BEFORE_NOT, &bare(last));
+    let leads = clause.iter().take(2).any(|lead| is_in(SUBORDINATORS, &bare(lead)));
+    let has_own = || clause.iter().any(|other| is_in(NOMINATIVES, &bare(other)));
+    let is_main = leads
+        && is_in(NOMINATIVES, word)
+        && has_own()
+        && !is_in(SUBORDINATORS, &bare(last))
+        && !is_in(BEFORE_NOT, &bare(last));
+    let is_split = raw.starts_with('(')
+        || is_answer
+        || is_contrast
+        || is_main
+        || last.ends_with([':', ';', '.', '!', '?'])
+        || ["-", "–", "—", "|"].contains(last);
     let is_listed = last.ends_with([',', ')']) && is_in(STARTERS, word);
     let is_joined =
         ["and", "so", "or", "since", "while", "yet", "as"].contains(&word) && is_in(SUBJECTS, next);
-    let is_reason = word == "so" && clause.len() >= MIN_SO_WORDS && !next.is_empty() && !is_in(DEGREES, next);
+    let is_reason = word == "so"
+        && clause.len() >= MIN_SO_WORDS
+        && (is_in(CONSEQUENCES, next)
+            || clause.len() > MIN_SO_WORDS && !next.is_empty() && !is_in(DEGREES, next));
     let is_pair = ["and", "or"].contains(&word)
         && ["i", "i'm", "my", "we"].contains(&next)
         && clause.len() <= MAX_PAIR_WORDS
@@ -110,36 +142,45 @@ struct SubjectRules {
     another: Regex,
 }
 
+/// Other people that a clause may be about.
 const RELATIVES: &str = "wife|husband|spouse|girlfriend|boyfriend|fianc[ée]e?|mother|father|mom|mum|dad|parents|brothers?(?:-in-law)?|sisters?(?:-in-law)?|sons?|daughters?|kids|children|grand\\w+|aunt|uncle|cousins?|nephew|niece|friends?|boss|manager|colleagues?|coworkers?|neighbou?rs?|roommates?|flatmates?|teacher|professor|clients?|customers?|landlord|doctor|accountant|assistant|intern|teammates?|partner|ex|twin|in-laws";
-const DENSE_RELATIVES: &str = "妻子|老婆|丈夫|老公|女朋友|男朋友|女友|男友|妈妈|母亲|爸爸|父亲|爸妈|父母|家人|哥哥|弟弟|姐姐|妹妹|表哥|表弟|表姐|表妹|堂哥|堂弟|儿子|女儿|孩子|奶奶|爷爷|外公|外婆|叔叔|阿姨|舅舅|朋友|老板|上司|经理|同事|邻居|室友|老师|教授|客户|房东|医生|同学|领导|闺蜜|爸|妈|哥|姐|弟|妹";
+/// The same in Chinese.
+const DENSE_RELATIVES: &str = "妻子|老婆|媳妇|太太|丈夫|老公|女朋友|男朋友|女友|男友|对象|前任|妈妈|母亲|爸爸|父亲|爸妈|父母|家人|亲戚|哥哥|弟弟|姐姐|妹妹|[表堂][哥弟姐妹叔]|儿子|女儿|闺女|孩子|娃|女婿|奶奶|爷爷|外公|外婆|姥姥|姥爷|婆婆|公公|岳父|岳母|丈母娘|叔叔|阿姨|舅舅|舅妈|姑姑|姑妈|姨妈|伯伯|侄子|侄女|外甥女?|孙子|孙女|朋友|发小|闺蜜|哥们|兄弟|基友|队友|同学|同桌|同事|室友|舍友|邻居|房东|老板|上司|领导|主管|经理|总监|组长|店长|老师|导师|教授|教练|师傅|师[兄姐弟妹]|学[长姐弟妹]|徒弟|学生|客户|顾客|客人|病人|患者|医生|大夫|保姆|实习生|新人|网友|大[爷妈叔哥姐娘婶嫂]|小哥|小姐姐|孩儿?他[爸妈]|主播|博主|租客|住户|司机|保安|快递员|人家|爸|妈|哥|姐|弟|妹";
+/// Chinese names, as colleagues and neighbours have them: "老张", "李姐".
+const DENSE_NAMES: &str = "[老小][张王李赵刘陈杨黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴夏钟汪田姜范方石姚谭廖邹熊陆孔白崔康邱秦江史顾侯邵孟段雷钱尹黎易常武乔贺赖龚文]|[张王李赵刘陈杨黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆孔白崔康邱秦江史顾侯邵孟龙段雷钱汤尹黎易常武乔贺赖龚文](?:姐|哥|总|老师|医生|经理|叔|阿姨)";
+/// Places and words in front of another person in Chinese.
+const DENSE_OF: &str = r"(?:我们?|咱们?|他|她)?(?:家|班上?|组里?|部门|公司|单位|宿舍|店里|村里|隔壁|楼上|楼下|对门|对面|那边)?(?:的|那个|这个|有个|那位|那户|有位|一个|那|这)?[\p{Han}--[我是两俩二三四五几里在做当跟和与有叫给对为陪带教帮让养照像去到找和]]{0,2}?";
 /// Words in front of a subject.
 const LEAD: &str = r"^\W*(?:(?:and|but|so|because|since|while|although|though|that|whereas|yet|also|now|today|yesterday)\b\W*)*";
-const DENSE_LEAD: &str =
-    r"^\W*(?:而且|而|但是|但|所以|因为|可是|可|现在|其实|不过|另外|对了|然后|说实话)*\W*";
+const DENSE_LEAD: &str = r"^\W*(?:而且|而|但是|但|所以|因为|可是|可|现在|其实|不过|另外|对了|然后|说实话|家人们|朋友们|兄弟们|姐妹们|各位|今天|昨天|最近)*\W*";
 
 static RULES: LazyLock<Option<SubjectRules>> = LazyLock::new(|| {
-    let person =
-        format!(r"(?i)\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|myself)\b|{DENSE_LEAD}(?:我|咱|本人|俺)");
+    let person = r"(?i)\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|myself)\b|^\W*\p{Han}{0,4}?(?:我|咱|本人|俺)";
     let another = format!(
-        r"(?i){LEAD}(?:(?:my|our|the|his|her|their|a)\s+(?:[\w-]+\s+){{0,2}}?({RELATIVES})\b|(?:the|this|that|our|my)\s+(?:[\w-]+\s+)?(firm|company|agency|startup|team|school|university|hospital|building|town|city|village|shop|bank|guy|man|woman|girl|boy|dog|cat|car|server|app|band)\s+(?:(?:that\s+)?(?:i|we)\s+(?:\w+\s+){{1,3}})?(?:is|was|has|had|were|are|does|did)|(?:he|she|they|it|you|he's|she's|they're|it's|you're|everyone|everybody|nobody|people|someone|somebody)\b)|{DENSE_LEAD}(?:我们?(?:家)?的?({DENSE_RELATIVES})|我家的?(\p{{Han}}{{1,3}}?)(?:今年|最近|已经|刚|每天|特别|总是)|他|她|它|你|您|大家|别人|有人|网友|谁)"
+        r"(?i){LEAD}(?:(?:my|our|the|his|her|their|a)\s+(?:[\w-]+\s+){{0,2}}?({RELATIVES})\b|(?:the|this|that|our|my)\s+(?:[\w-]+\s+)?(firm|company|agency|startup|team|school|university|hospital|building|town|city|village|shop|bank|guy|man|woman|girl|boy|dog|cat|car|server|app|band)\s+(?:(?:that\s+)?(?:i|we)\s+(?:\w+\s+){{1,3}})?(?:is|was|has|had|were|are|does|did)|(?:he|she|they|it|you|he's|she's|they're|it's|you're|everyone|everybody|nobody|people|someone|somebody)\b)|{DENSE_LEAD}(?:(?:[\d一二两三]+床)?{DENSE_OF}({DENSE_RELATIVES}|{DENSE_NAMES})|我家的?(\p{{Han}}{{1,3}}?)(?:今年|最近|已经|刚|每天|特别|总是)|他|她|它|你|您|大家|别人|有人|网友|谁)"
     );
-    Some(SubjectRules { person: Regex::new(&person).ok()?, another: Regex::new(&another).ok()? })
+    Some(SubjectRules { person: Regex::new(person).ok()?, another: Regex::new(&another).ok()? })
 });
 
 /// Returns the subject that a clause names, if it names one.
 pub(super) fn subject(clause: &str) -> Option<ClauseSubject> {
     let Some(rules) = RULES.as_ref() else { return Some(ClauseSubject::Another(None)) };
-    let plain = clause.to_lowercase().replace('\u{2019}', "'");
+    let plain = simplified(&clause.to_lowercase().replace('\u{2019}', "'"));
     let Some(found) = rules.another.captures(&plain) else {
         return rules.person.is_match(&plain).then_some(ClauseSubject::Person);
     };
     let (_, rest) = plain.split_at(found.get(0).map_or(0, |found| found.end()));
     // "My wife and I", "我老婆和我", and "it's my favourite".
     let is_joint = [" and i ", " and myself "].iter().any(|with| rest.starts_with(with));
+    // A diagnosis is a fact.
+    let is_joint = is_joint || ["医生", "大夫"].iter().any(|doctor| plain.contains(&format!("{doctor}说我")));
     let is_joint = is_joint || ["和我", "跟我", "与我"].iter().any(|with| rest.starts_with(with));
     let is_mine = found.get(0).is_some_and(|it| it.as_str().trim_start().starts_with("it"))
         && [" my ", " me "].iter().any(|mine| format!("{rest} ").contains(mine));
-    if is_joint || is_mine {
+    let is_called = [" calls me ", " call me ", " know me as ", " knows me as "]
+        .iter()
+        .any(|name| rest.starts_with(name));
+    if is_joint || is_mine || is_called {
         return Some(ClauseSubject::Person);
     }
     let noun = found.iter().skip(1).flatten().next().map(|noun| noun.as_str().to_owned());
@@ -154,7 +195,8 @@ impl ClauseSubject {
             Self::Another(None) => false,
             Self::Another(Some(noun)) => {
                 let known = recall_words(fact);
-                fact.contains(noun.as_str()) || recall_words(noun).iter().all(|word| known.contains(word))
+                noun.chars().all(is_cjk) && simplified(fact).contains(noun.as_str())
+                    || recall_words(noun).iter().all(|word| known.contains(word))
             }
         }
     }

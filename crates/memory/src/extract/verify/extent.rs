@@ -1,16 +1,17 @@
 //! How far a statement reaches: how often and how long it holds, how many of a thing there are, and whether it is taken back.
 
 use super::super::refused::RefusedReason;
+use crate::text::simplified;
 use pudu_store::telling_words;
 use regex::Regex;
 use std::{collections::HashSet, sync::LazyLock};
 
 /// Words for "at any time", which a fact must not add.
-const ALWAYS: &str = r"(?i)\b(?:always|every(?:day|one|body|where)?|daily|constantly|permanently|exclusively|all)\b|总是|一直|每天|天天|永远|每|全都|从来";
+const ALWAYS: &str = r"(?i)\b(?:always|every(?:day|one|body|where|thing)?|daily|constantly|permanently|exclusively|all)\b|总是|一直|每天|天天|永远|每|全都|从来";
 /// Words for "at present only", which a fact must not drop.
-const BRIEF: &str = r"(?i)\b(?:this (?:week|weekend|morning|afternoon|evening)|tonight|for now|for the moment|temporarily|till|until|for (?:a few|a couple of|two|three) (?:days|weeks)|just for (?:today|now))\b|这周|本周|这两天|这几天|暂时|临时|先凑合|今晚";
+const BRIEF: &str = r"(?i)\b(?:this (?:week|weekend|morning|afternoon|evening)|tonight|for now|for the moment|temporarily|till|until|for (?:a few|a couple of|two|three) (?:days|weeks)|just for (?:today|now)|(?:^|\b(?:i|we|my|our)\b.{0,20}?)\bonly)\b|只有|只在|仅|这周|本周|这两天|这几天|暂时|临时|先凑合|今晚";
 /// Words that take back what is before them.
-const WITHDRAWN: &str = r"(?i)(?:\b(?:auto-?correct(?:ed)?|typo|scratch that|strike that|i meant?|(?:wait|sorry|oops|no),? (?:no|i mean|actually|make that))\b|(?:[,–—-]\s*(?:no[,\s]+)?(?:make (?:that|it)|correction\b)))|说错了|打错了|写错了|口误|更正|纠正一下";
+const WITHDRAWN: &str = r"(?i)(?:\b(?:auto-?correct(?:ed)?|typo|scratch that|strike that|i meant?|(?:wait|sorry|oops|no),? (?:no|wait|i mean|actually|make that)|hang on|hold on|or rather)\b|[,.…]\s*(?:well|ok|okay),? \w+(?: \w+)? actually\b|(?:[,–—-]\s*(?:no[,\s]+)?(?:make (?:that|it)|correction\b)))|说错了|打错了|写错了|口误|更正|纠正一下|[啊哦呃额诶]，?不[对是]|等等|等下|[，。]不对[，。]|(?:^|\s)\*[^\s*][^*]*$";
 /// A number, and the thing that is counted.
 const COUNTED: &str = r"(?i)\b(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+([a-z-]{3,}(?:\s+[a-z-]{3,})?)\b|([\d一二两三四五六七八九十]+)[个位只条名辆台](\p{Han}{2})";
 /// Words of annoyance in front of a withdrawal.
@@ -35,12 +36,14 @@ static RULES: LazyLock<Option<ExtentRules>> = LazyLock::new(|| {
 /// Compares how far a fact's clause reaches with the clause that it was taken from.
 pub(super) fn compare(fact: &str, said: &str) -> Result<(), RefusedReason> {
     let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Opposite) };
-    let (fact, said) = (fact.to_lowercase(), said.to_lowercase());
+    let (fact, said) = (simplified(&fact.to_lowercase()), simplified(&said.to_lowercase()));
     let always: HashSet<&str> = rules.always.find_iter(&said).map(|word| word.as_str()).collect();
     if rules.always.find_iter(&fact).any(|word| !always.contains(word.as_str())) {
         return Err(RefusedReason::Opposite);
     }
-    if rules.brief.is_match(&said) && !rules.brief.is_match(&fact) {
+    let is_limited =
+        rules.brief.is_match(&fact) || ["only", "只", "仅"].iter().any(|only| fact.contains(only));
+    if rules.brief.is_match(&said) && !is_limited {
         return Err(RefusedReason::Outdated);
     }
     let said: Vec<(String, String)> = counted(rules, &said);
@@ -69,12 +72,18 @@ fn counted(rules: &ExtentRules, text: &str) -> Vec<(String, String)> {
 
 /// Whether a fact has a word that the same sentence takes back: "Hansen, ugh, autocorrect, Jansen".
 pub(super) fn is_withdrawn(fact: &str, said: &str) -> bool {
-    let Some(mark) = RULES.as_ref().and_then(|rules| rules.withdrawn.find(said)) else { return false };
-    let (before, _) = said.split_at(mark.start());
-    let (_, after) = said.split_at(mark.end());
+    let Some(mark) =
+        RULES.as_ref().and_then(|rules| rules.withdrawn.find(&simplified(said)).map(|mark| mark.range()))
+    else {
+        return false;
+    };
+    let (before, after) = said.split_at(mark.start);
     let kept = telling_words(after);
     let facts = telling_words(fact);
     let taken = telling_words(before);
+    if kept.iter().any(|word| facts.contains(word) && !taken.contains(word)) {
+        return false;
+    }
     let mut taken =
         taken.iter().rev().filter(|word| !kept.contains(word) && !ANNOYED.contains(&word.as_str()));
     !kept.is_empty() && taken.next().is_some_and(|word| facts.contains(word))

@@ -60,7 +60,9 @@ fn roles(text: &str) -> HashMap<String, WordRole> {
     for word in plain.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '-') {
         role = match word {
             "instead" => WordRole::Against,
-            "over" | "than" if chooses => WordRole::Against,
+            "over" | "than" if chooses || plain.split_whitespace().nth(1) == Some("over") => {
+                WordRole::Against
+            }
             "to" if plain.contains("prefer") && !before.starts_with("prefer") => WordRole::Against,
             "from" => WordRole::From,
             "to" | "into" => WordRole::To,
