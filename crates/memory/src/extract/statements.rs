@@ -24,7 +24,7 @@ const INTRODUCTIONS: &str = " ps note nb correction update fyi btw edit also ans
 const DENSE_INTRODUCTIONS: &str = "补充|更正|备注|另外|回答|说明|背景|情况|前提|自我介绍|对了|问题|原因|是这样|我|一下|先|的|简单|基本|关于|自己|说|下|如下|是|个|哦|啊|，|,| ";
 
 /// Words with which a clause gives the one before it up, or doubts it, whatever that was: "I think", "it fell through".
-const GIVEN_UP: &str = r"(?i)^\W*(?:not|nah|lies|as if|you wish|i wish)\W*$|^\W*(?:sorry|oops|whoops|i mean|i meant|correction)[,:] \w+(?: \w+)?\W*$|(?:^|[,.;…!–—-]\s*|\band (?:then )?)(?:(?:but|edit|well|ok|okay|and|so|then)[:,]?\s+)*(?:in reality\b|(?:i|we) (?:think|guess|reckon|believe|suppose)\W*$|(?:i|we) (?:think|guess),|or (?:was|is|maybe|were)\b|(?:or|at least) so (?:i|they)\b|forget (?:it|that)|(?:ok|okay|all right|alright),? fine\b|fine,|(?:that|it|this)(?:'s| is| was) (?:not (?:right|true|correct)|wrong|a lie|over|gone|no more|off)|(?:it|that|they)?(?:'s| is| are)?\s?all gone|(?:it|that|this|i|we|they|he|she)?\s?(?:chickened|backed|bailed|pulled|dropped|opted) out|(?:it|that|this|which|they)?\s?(?:fell through|expired|ran out|went away|didn't (?:happen|last|work out|stick)|never happened|got cancelled|was cancelled)|(?:\w+ ){0,2}changed (?:my|his|her|their|our) mind)|[，。！…](?:要不就是|或者是|还是说|也可能|记不清|没查过|不太确定|反悔|没成|泡汤|行吧|好吧|其实(?:不|没|一)|早(?:就)?(?:不|没|转|换|改)|拿错|记错|搞错|说错|全还给|又挂)|又挂了|来着(?:$|[，。])";
+const GIVEN_UP: &str = r"(?i)\bthat's (?:the|my|our) (?:dream|goal|plan|idea|hope)\b|^\W*(?:ha|haha|lol|nah|well|ok|okay),? (?:no|not)\b|^\W*(?:not|nah|lies|as if|you wish|i wish)\W*$|^\W*(?:sorry|oops|whoops|i mean|i meant|correction)[,:] \w+(?: \w+)?\W*$|(?:^|[,.;…!–—-]\s*|\band (?:then )?)(?:(?:but|edit|well|ok|okay|and|so|then)[:,]?\s+)*(?:in reality\b|(?:i|we) (?:think|guess|reckon|believe|suppose)\W*$|(?:i|we) (?:think|guess),|or (?:was|is|maybe|were)\b|(?:or|at least) so (?:i|they)\b|forget (?:it|that)|(?:ok|okay|all right|alright),? fine\b|fine,|(?:that|it|this)(?:'s| is| was) (?:not (?:right|true|correct)|wrong|a lie|over|gone|no more|off)|(?:it|that|they)?(?:'s| is| are)?\s?all gone|(?:it|that|this|i|we|they|he|she)?\s?(?:chickened|backed|bailed|pulled|dropped|opted) out|(?:it|that|this|which|they)?\s?(?:fell through|expired|ran out|went away|didn't (?:happen|last|work out|stick)|never happened|got cancelled|was cancelled)|(?:\w+ ){0,2}changed (?:my|his|her|their|our) mind)|[，。！…](?:要不就是|或者是|还是说|也可能|记不清|没查过|不太确定|反悔|没成|泡汤|行吧|好吧|其实(?:不|没|一)|早(?:就)?(?:不|没|转|换|改)|拿错|记错|搞错|说错|全还给|又挂)|又挂了|来着(?:$|[，。])";
 /// Number of words that a clause has at most in front of what is stated: "Quick one".
 const MAX_LEAD_WORDS: usize = 3;
 
@@ -57,6 +57,7 @@ struct StatementRules {
     /// Beginnings of clauses in which the person speaks of themselves, behind others.
     later: Regex,
     contrast: Regex,
+    concession: Regex,
     /// A task on a text, which may follow in the same sentence.
     text_task: Regex,
 }
@@ -79,7 +80,7 @@ impl StatementRules {
             )?,
             dense_introduction: Regex::new(&format!("^(?:{DENSE_INTRODUCTIONS})*$"))?,
             unmeant: Regex::new(
-                r"(?i)\b(?:role-?play(?:ing)?|stay in character|(?:just|only|totally|obviously) kidding|kidding!|(?:i'?m |im |was )?(?:just |only )?(?:kidding|joking|messing (?:with|around)|pulling your leg|teasing|trolling)|jk|gotcha|psych|had you (?:there|going)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|forget i said (?:that|anything)|i lied|april fools?|lorem ipsum|you killed my|fill(?:er|-in) text|made that up|for (?:this|the) (?:exercise|scenario|simulation|role|sake of (?:the )?argument)|which (?:band|song|singer)|what song|who (?:sings|sang|sung)|name (?:that|this) song|stuck in my head|verified purchase|posted \d+ (?:minutes?|hours?|days?) ago|posted by u/\w+|yours (?:faithfully|sincerely|truly))\b|\bdear (?:sir|madam|hiring|mr\b|mrs\b|ms\b)|[♪♫]|(?:^|[.!?]\s*)my (?:absolute |new )?favou?rite[.!]*\W*$|★★|^\W*(?:please )?act as\b|^\W*(?:ok |so )?you(?:'ll)? (?:be|play|act)\b|\bi(?:'ll| will) (?:be|play) (?:the|a|an|your)\b.{0,40}[,:;]|[.…!,]\W*(?:in (?:my|your) dreams|in the shower|in my head|in another life|i wish|as if|said (?:nobody|no one) ever)\W*$|愚人节|想得美|(?:我们|咱们|来)玩个?.{0,4}游戏|(?:^|[，。])\W*你(?:来|就)?当|你(?:来|就)?(?:演|扮)|我(?:来)?(?:演|扮)|^\W*q[:.)].*\n\W*a[:.)]|\byou(?:'re| are) (?:my|the|an?) [\w-]+(?: [\w-]+)?[.,;!]*\s+(?:and )?(?:i am|i'm)\b|\bi(?:'m| am) [^.!?\n]{1,60}\byou(?:'re| are) (?:my|the|an?)\b|\bfrom now on,? (?:i'm|i am|you're|you are)\b|(?:[🙄🤡🙃]|\s/s)\W*$|开玩笑|当我没说|别当真|才怪|(?:^|[。！!…，,])\W*假的\W*$|(?:^|[.!?…]\s*)(?:well,? |nah,? |no,? )?not really\W*$|骗你|逗你|闹着玩|说着玩|开个玩笑|吹牛|吹的|想多了|(?:在|做)梦里|我乱说|随便说|只是测试|这是测试|瞎编|角色扮演|你是(?:我的?)?(?:病人|客人|顾客|老师|学生|医生|面试官|敌人)|这首歌|谁唱|哪首歌|尊敬的|此致|敬上",
+                r"(?i)\b(?:role-?play(?:ing)?|stay in character|(?:just|only|totally|obviously) kidding|kidding!|(?:i'?m |im |was )?(?:just |only )?(?:kidding|joking|messing (?:with|around)|pulling your leg|teasing|trolling)|jk|gotcha|psych|had you (?:there|going)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|forget i said (?:that|anything)|i lied|april fools?|lorem ipsum|you killed my|fill(?:er|-in) text|made that up|for (?:this|the) (?:exercise|scenario|simulation|role|sake of (?:the )?argument)|which (?:band|song|singer)|what song|who (?:sings|sang|sung)|name (?:that|this) song|stuck in my head|verified purchase|posted \d+ (?:minutes?|hours?|days?) ago|posted by u/\w+|yours (?:faithfully|sincerely|truly))\b|\bdear (?:sir|madam|hiring|mr\b|mrs\b|ms\b)|[♪♫]|(?:^|[.!?]\s*)my (?:absolute |new )?favou?rite[.!]*\W*$|★★|^\W*(?:please )?act as\b|^\W*(?:ok |so )?you(?:'ll)? (?:be|play|act)\b|\bi(?:'ll| will) (?:be|play) (?:the|a|an|your)\b.{0,40}[,:;]|[.…!,]\W*(?:in (?:my|your) dreams|in the shower|in my head|in another life|i wish|as if|said (?:nobody|no one) ever)\W*$|愚人节|想得美|来一?[场局段出]|我是[^，。！]{1,8}[，,]\s*你是|你是[^，。！]{1,8}[，,]\s*我是|(?:我们|咱们|来)玩个?.{0,4}游戏|(?:^|[，。])\W*你(?:来|就)?当|你(?:来|就)?(?:演|扮)|我(?:来)?(?:演|扮)|^\W*q[:.)].*\n\W*a[:.)]|\byou(?:'re| are) (?:my|the|an?) [\w-]+(?: [\w-]+)?[.,;!]*\s+(?:and )?(?:i am|i'm)\b|\bi(?:'m| am) [^.!?\n]{1,60}\byou(?:'re| are) (?:my|the|an?)\b|\bfrom now on,? (?:i'm|i am|you're|you are)\b|(?:[🙄🤡🙃]|\s/s)\W*$|开玩笑|当我没说|别当真|才怪|(?:^|[。！!…，,])\W*假的\W*$|(?:^|[.!?…]\s*)(?:well,? |nah,? |no,? )?not really\W*$|骗你|逗你|闹着玩|说着玩|开个玩笑|吹牛|吹的|想多了|(?:在|做)梦里|我乱说|随便说|只是测试|这是测试|瞎编|角色扮演|你是(?:我的?)?(?:病人|客人|顾客|老师|学生|医生|面试官|敌人)|这首歌|谁唱|哪首歌|尊敬的|此致|敬上",
             )?,
             given_up: Regex::new(GIVEN_UP)?,
             question: Regex::new(
@@ -92,7 +93,7 @@ impl StatementRules {
                 r"(?i)^\W*(?:please\s+)?(?:(?:give|send|keep|write)(?: me| your| all| the)* (?:answers|replies|responses)|always|never|from now on|in (?:the )?future|by default|whenever)\b|\b(?:from now on|every time|in (?:the )?future|by default|from here on)(?:[.!\s]*$|,)|^\W*(?:请|麻烦)?(?:以后|今后|总是|永远|一律|从现在起|从今)",
             )?,
             sarcastic: Regex::new(
-                r"(?i)[🙄🤡🙃]|\byeah,? right\b|^\W*(?:oh|ah|yeah|sure|right|wow|yes|yep),? (?:sure|yeah|right|yes|absolutely|of course|totally|definitely|obviously)\b|^\W*(?:sure|right|obviously|clearly),? (?:i|i'm|my|we)\b|\b(?:said|says) (?:nobody|no one) ever\b|\b(?:oh|wow|ah),? (?:great|wonderful|joy|perfect|fantastic|lovely|brilliant)\b|\b(?:sure|right|yeah),? because\b|\bjust love (?:it when|how|when|wait\w*|being|getting|having)\b|\blike i'd ever\b|\blove that for me\b|^\W*(?:sure|right|yeah|yes|ok|of course),? and (?:i'm|i am)\b|\bbecause obviously\b|(?:真棒|真好|太棒了|太好了|得)[，,！!]\s*又|可把我.{1,4}坏了|\bas if i\b|呵呵|才怪|^\W*(?:对对对|是是是|好好好)|狗头|\[doge\]|可真(?:是)?(?:太)?(?:喜欢|爱|开心|棒|行|会|好)|可太|真是(?:太)?(?:爱|喜欢)死",
+                r"(?i)[🙄🤡🙃]|\byeah,? right\b|^\W*(?:oh|ah|yeah|sure|right|wow|yes|yep),? (?:sure|yeah|right|yes|absolutely|of course|totally|definitely|obviously)\b|^\W*(?:sure|right|obviously|clearly),? (?:i|i'm|my|we)\b|\b(?:said|says) (?:nobody|no one) ever\b|\b(?:oh|wow|ah),? (?:great|wonderful|joy|perfect|fantastic|lovely|brilliant)\b|\b(?:sure|right|yeah),? because\b|\bjust love (?:it when|how|when|wait\w*|being|getting|having)\b|\blike i'd ever\b|\blove that for me\b|^\W*(?:sure|right|yeah|yes|ok|of course),? and (?:i'm|i am)\b|\bbecause obviously\b|(?:真棒|真好|太棒了|太好了|得)[，,！!]\s*又|可把我.{1,4}坏了|\bas if i\b|呵呵|才怪|^\W*(?:对对对|是是是|好好好)|狗头|\[doge\]|可真(?:是)?(?:太)?(?:喜欢|爱|开心|棒|行|会|好)|真是太(?:幸运|荣幸|幸福|开心|棒|好)了|可太|真是(?:太)?(?:爱|喜欢)死",
             )?,
             reminder: Regex::new(
                 r"(?i)^\W*(?:(?:please|pls|could you|can you|would you|will you|hey|hi|and|also|so)\b\W*)*(?:keep in mind|bear in mind|remember|note|don't forget|be aware)(?: please)?(?: that)?\W+(?:i'm|i am|i've|i|my|we|our)\b",
@@ -111,6 +112,9 @@ impl StatementRules {
             )?,
             later: Regex::new(
                 r"(?i)(?:[,;–—-]\s*(?:(?:but|and|as|since|because|cause)\s+)?|\b(?:but|because)\s+)(?:actually\s+|in fact\s+)?(?:i|i'm|i've|we|we're|we've|my|our)\b|[，,]?(?:其实|但是?|不过|可是?|实际上)\s*(?:我|咱|本人|俺)|[，,](?:我|咱|本人|俺)",
+            )?,
+            concession: Regex::new(
+                r"(?i)^\W*(?:whatever|no matter|regardless|despite|although|even (?:if|though))\b",
             )?,
             contrast: Regex::new(r"(?i)\b(?:but|actually|in fact)\b|其实|但|不过|可|实际")?,
             text_task: Regex::new(
@@ -160,10 +164,10 @@ pub(super) fn takes_back(own: &str) -> bool {
 pub(super) fn statements(own: &str) -> Vec<String> {
     // Without its rules nothing is a statement.
     let Some(rules) = RULES.as_ref() else { return Vec::new() };
-    if rules.unmeant.is_match(&simplified(own)) {
+    let plain = straight(own);
+    if rules.unmeant.is_match(&simplified(&plain)) {
         return Vec::new();
     }
-    let plain = straight(own);
     let mut text = rules.quoted.replace_all(&plain, CUT).into_owned();
     if let Some(found) = rules.handed.find(&simplified(&text)) {
         // What stands before may be a statement; the line that hands over is none.
@@ -256,7 +260,7 @@ fn later_clauses(rules: &StatementRules, sentence: &str) -> Vec<String> {
     if is_text || rules.sarcastic.is_match(&plain) || rules.is_introduced(&plain) {
         return Vec::new();
     }
-    let is_report = rules.reported.is_match(&plain);
+    let is_report = rules.reported.is_match(&plain) && !rules.concession.is_match(&plain);
     let starts = rules.later.find_iter(&plain).map(|found| (found.start(), found.as_str()));
     let starts = starts.filter(|(_, start)| !is_report || rules.contrast.is_match(start));
     let Some((start, _)) = starts.min() else { return Vec::new() };

@@ -145,7 +145,7 @@ struct SubjectRules {
 /// Other people that a clause may be about.
 const RELATIVES: &str = "wife|husband|spouse|girlfriend|boyfriend|fianc[ée]e?|mother|father|mom|mum|dad|parents|brothers?(?:-in-law)?|sisters?(?:-in-law)?|sons?|daughters?|kids|children|grand\\w+|aunt|uncle|cousins?|nephew|niece|friends?|boss|manager|colleagues?|coworkers?|neighbou?rs?|roommates?|flatmates?|teacher|professor|clients?|customers?|landlord|doctor|accountant|assistant|intern|teammates?|partner|ex|twin|in-laws";
 /// The same in Chinese.
-const DENSE_RELATIVES: &str = "妻子|老婆|媳妇|太太|丈夫|老公|女朋友|男朋友|女友|男友|对象|前任|妈妈|母亲|爸爸|父亲|爸妈|父母|家人|亲戚|哥哥|弟弟|姐姐|妹妹|[表堂][哥弟姐妹叔]|儿子|女儿|闺女|孩子|娃|女婿|奶奶|爷爷|外公|外婆|姥姥|姥爷|婆婆|公公|岳父|岳母|丈母娘|叔叔|阿姨|舅舅|舅妈|姑姑|姑妈|姨妈|伯伯|侄子|侄女|外甥女?|孙子|孙女|朋友|发小|闺蜜|哥们|兄弟|基友|队友|同学|同桌|同事|室友|舍友|邻居|房东|老板|上司|领导|主管|经理|总监|组长|店长|老师|导师|教授|教练|师傅|师[兄姐弟妹]|学[长姐弟妹]|徒弟|学生|客户|顾客|客人|病人|患者|医生|大夫|保姆|实习生|新人|网友|大[爷妈叔哥姐娘婶嫂]|小哥|小姐姐|孩儿?他[爸妈]|主播|博主|租客|住户|司机|保安|快递员|人家|爸|妈|哥|姐|弟|妹";
+const DENSE_RELATIVES: &str = "妻子|老婆|媳妇|太太|爱人|先生|老伴|另一半|丈夫|老公|女朋友|男朋友|女友|男友|对象|前任|妈妈|母亲|爸爸|父亲|爸妈|父母|家人|亲戚|哥哥|弟弟|姐姐|妹妹|[表堂][哥弟姐妹叔]|儿子|女儿|闺女|孩子|娃|女婿|奶奶|爷爷|外公|外婆|姥姥|姥爷|婆婆|公公|岳父|岳母|丈母娘|叔叔|阿姨|舅舅|舅妈|姑姑|姑妈|姨妈|伯伯|侄子|侄女|外甥女?|孙子|孙女|朋友|发小|闺蜜|哥们|兄弟|基友|队友|同学|同桌|同事|室友|舍友|邻居|房东|老板|上司|领导|主管|经理|总监|组长|店长|老师|导师|教授|教练|师傅|师[兄姐弟妹]|学[长姐弟妹]|徒弟|学生|客户|顾客|客人|病人|患者|医生|大夫|保姆|实习生|新人|网友|大[爷妈叔哥姐娘婶嫂]|小哥|小姐姐|孩儿?他[爸妈]|主播|博主|租客|住户|司机|保安|快递员|人家|爸|妈|哥|姐|弟|妹";
 /// Chinese names, as colleagues and neighbours have them: "老张", "李姐".
 const DENSE_NAMES: &str = "[老小][张王李赵刘陈杨黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴夏钟汪田姜范方石姚谭廖邹熊陆孔白崔康邱秦江史顾侯邵孟段雷钱尹黎易常武乔贺赖龚文]|[张王李赵刘陈杨黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆孔白崔康邱秦江史顾侯邵孟龙段雷钱汤尹黎易常武乔贺赖龚文](?:姐|哥|总|老师|医生|经理|叔|阿姨)";
 /// Places and words in front of another person in Chinese.

@@ -70,7 +70,7 @@ const POSSESSION: &str = " have has had having got get getting own owned bought 
 /// Words between the person and the place where they live.
 const RESIDENCE: &str = " live lives living lived based am are moved move home flat house apartment place settled stay staying reside rent \
     share from born at here ";
-/// Beginnings of facts, with the words of which a statement has one.
+/// Beginnings of facts, each with words that a statement needs for it.
 const PREDICATES: [(&str, &str); 6] = [
     ("Is a ", COPULAS),
     ("Is an ", COPULAS),
@@ -89,9 +89,17 @@ const DENSE_GOVERNORS: &str = "说|讲|传|告诉|写|唱|梦|觉得|认为|以�
 /// Chinese words that a clause without "我" may have in front of the words of a fact.
 const DENSE_PLAIN: &str = "这辈子|我们?|咱们?|本人|俺|自己|家里?|全家|这边|这里|那|这|[一二两三四五六七八九十几百千万半\\d]|年|月|日|号|天|周|星期|礼拜|末|点|岁|早上?|晚上?|中午|凌晨|上午|下午|夜里|白天|现在|目前|最近|近来|平时|如今|今天|明天|昨天|今年|明年|去年|前年|下个?|上个?|每|到|从小?|小时候|一直|一般|通常|其实|不过|但是?|而且|所以|因为|反正|对了|顺便|说一下|另外|还有|以及|大家好|你好|嗯|啊|哦|喔|哈|好|真的?|特别|超级?|太|最|更|比较|挺|非常|很|常常?|经常|总是?|老是?|只|又|再|也|都|就|还|刚刚?|才|已经?|正在?|在|是|有|会|能|可以|得|了|着|过|的|地|个|名|位|条|辆|台|套|间|家|不|没有?|别|从不|从没|从来|以前|曾经?|过去|当时?|以后|今后|请|麻烦|用|做|干|开|住|养|叫|姓|属|戴|学|教|卖|买|吃|喝|看|玩|打|跟|和|与|对|给|把|要|想|打算|准备|希望|喜欢|爱|讨厌|习惯|偏好|工作|上班|坐标|老家|现居|职业|身高|体重|生日|爱好|名字|比起|来|去|回|出|起|里|上|们|俩|啦|呢|呀|嘛|哪怕|无论|毕竟|可能|也许|大概|或许|做梦|戒|退休|毕业|结婚|怀孕|单身|大|小|多|少|旁边|附近|第|为|让|一点|下|以|而|则|且|或|带|接|取|成|拿|满|差|快|将|马上|终于|结果|原来|本来|后来|之前|之后";
 
+/// Chinese nouns that speak of the person, with any predicate.
+const DENSE_SELF_NOUNS: [&str; 14] = [
+    "名字", "职业", "工作", "身份", "老家", "专业", "家", "爱好", "岗位", "职位", "籍贯", "母语", "病",
+    "住处",
+];
+
 struct FrameRules {
     dense: Regex,
     dense_plain: Regex,
+    /// A thing or another person of the speaker's as the subject: "我的理想是".
+    dense_owned: Regex,
     /// A main clause that says no more than that the rest holds: "you should know that", "I have to admit".
     factive: Regex,
 }
@@ -100,6 +108,7 @@ static RULES: LazyLock<Option<FrameRules>> = LazyLock::new(|| {
     Some(FrameRules {
         dense: Regex::new(&format!(r"(?:{DENSE_GOVERNORS}).*(?:我|本人|俺)")).ok()?,
         dense_plain: Regex::new(DENSE_PLAIN).ok()?,
+        dense_owned: Regex::new(r"我们?的(\p{Han}{1,4}?)(?:是|在|有|叫|会|当|做)").ok()?,
         factive: Regex::new(r"^(?:just )?(?:so )?(?:(?:could|can|would|will) you )?(?:(?:you|u|y'all) (?:should |must |might |may |need to |ought to |better )?(?:also |already )?(?:know|remember)|(?:please )?(?:remember|note|know|keep in mind|bear in mind|don't forget|never forget|be aware)|(?:i|we|i've|i'd|i'm|we're)(?: should| must| have| had| forgot| just| already| already| did| also| better| do| can)*(?: to)?(?: (?:was told|have been told|was informed|been told|say|said|mention|mentioned|add|admit|mean|meant|know|told|tell|found out|realised|realized|noticed|learned|learnt|afraid|glad|happy|proud|lucky|sorry|confess|remember|confirm))(?: you| u| earlier| before)?|it(?:'s| is) (?:true|a fact|because|just)|would it help to know|does it help|(?:my|the) (?:doctor|doc|gp|dentist|therapist|physio) (?:says?|said|confirmed|told me))(?: that)?(?: as)?$").ok()?,
     })
 });
@@ -149,6 +158,10 @@ fn check_dense(lead: &str, fact: &str) -> Result<(), RefusedReason> {
     let lead = &lead.replace("医生说", "").replace("大夫说", "");
     if rules.dense.is_match(lead) {
         return Err(RefusedReason::Unreal);
+    }
+    let noun = rules.dense_owned.captures(lead).and_then(|found| found.get(1));
+    if noun.is_some_and(|noun| !fact.contains(noun.as_str()) && !DENSE_SELF_NOUNS.contains(&noun.as_str())) {
+        return Err(RefusedReason::Another);
     }
     let is_own = ["我", "本人", "俺", "咱"].iter().any(|own| lead.contains(own));
     let rest = rules.dense_plain.replace_all(lead, "");
