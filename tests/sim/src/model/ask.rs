@@ -41,7 +41,7 @@ impl Ask {
             query: uri.query().unwrap_or_default().to_owned(),
             headers,
             body,
-            heard: messages.iter().map(heard).collect(),
+            heard: messages.iter().filter(|message| !tells_day(message)).map(heard).collect(),
             tools,
         }
     }
@@ -63,7 +63,7 @@ impl Ask {
 
     /// All messages in the form of chat completions, as the model takes them: a person's words without what stands before them, but with
     /// `[name]` where that says who speaks, and with the lines about files behind them, and what they point at under
-    /// `pointed`; a result without the marks around what others wrote. The
+    /// `pointed`; a result without the marks around what others wrote. Reminders of the day are left out. The
     /// very bytes are in `body`.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
@@ -121,6 +121,15 @@ impl Ask {
         let found = self.messages().iter().rev().find(|message| message["role"] == role);
         found.map(|message| text(&message["content"])).unwrap_or_default()
     }
+}
+
+/// Whether a message only reminds the model of the day. A script is not to answer it because a test ran past midnight.
+fn tells_day(message: &Value) -> bool {
+    let words = text(&message["content"]);
+    message["role"] == "user"
+        && words.starts_with("<system-reminder>\nIt is now ")
+        && words.ends_with("</system-reminder>")
+        && words.matches("<system-reminder>").count() == 1
 }
 
 /// Reads what a message says of itself in its first lines, as the system prompt tells a model to.
