@@ -83,6 +83,11 @@ const OF_PERSON: &[(&str, &str)] = &[
             WHERE account = $1 AND person = $2 ORDER BY id",
     ),
     (
+        "buffered_messages",
+        "SELECT account, chat, topic, message, name, text, piece, at FROM buffered_messages
+            WHERE account = $1 AND person = $2 ORDER BY id",
+    ),
+    (
         "room_threads",
         "SELECT thread, account, at FROM thread_people WHERE account = $1 AND person = $2 ORDER BY at, thread",
     ),
@@ -117,6 +122,7 @@ const FORGET_PERSON: &[&str] = &[
     "UPDATE spending SET person = '' WHERE account = $1 AND person = $2",
     "DELETE FROM learnings WHERE account = $1 AND person = $2",
     "DELETE FROM thread_people WHERE account = $1 AND person = $2",
+    "DELETE FROM buffered_messages WHERE account = $1 AND person = $2",
 ];
 
 impl Db {
@@ -237,6 +243,7 @@ async fn people(tx: &mut Tx<'_>) -> Result<Vec<AccountPerson>, StoreError> {
     let sql = "SELECT account, person, MAX(name) FROM (
             SELECT account, person, name FROM identities UNION SELECT account, person, name FROM paired
             UNION SELECT account, person, name FROM approvals UNION SELECT account, person, '' FROM audit
+            UNION SELECT account, person, name FROM buffered_messages
             UNION SELECT account, person, '' FROM spending UNION SELECT account, person, '' FROM thread_people) AS known
         WHERE account <> '' AND person <> '' GROUP BY account, person ORDER BY account, person";
     let rows: Vec<(String, String, String)> = query(sql).fetch_all(tx).await?;

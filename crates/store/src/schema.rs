@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/21.sql"),
     include_str!("../migrations/22.sql"),
     include_str!("../migrations/23.sql"),
+    include_str!("../migrations/24.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and

@@ -382,7 +382,7 @@ pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Pla
     place.open().await.close().await;
     let mut behind = place.connect().await;
     let older = format!(
-        "DROP TABLE adoptions; DROP TABLE thread_people; DROP TABLE imports; DROP TABLE users; DROP TABLE api_tokens; DROP TABLE feedback; DROP TABLE memory_merges; DROP INDEX recall_docs_at;
+        "DROP TABLE buffered_messages; DROP TABLE adoptions; DROP TABLE thread_people; DROP TABLE imports; DROP TABLE users; DROP TABLE api_tokens; DROP TABLE feedback; DROP TABLE memory_merges; DROP INDEX recall_docs_at;
         ALTER TABLE learnings DROP COLUMN priority; ALTER TABLE learnings DROP COLUMN reader;
         ALTER TABLE learnings DROP COLUMN reads_until; ALTER TABLE learnings DROP COLUMN first;
         ALTER TABLE learnings DROP COLUMN last; ALTER TABLE learnings DROP COLUMN room;

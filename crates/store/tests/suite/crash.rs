@@ -106,6 +106,7 @@ async fn script(db: &Db) {
     let entry = db.begin_audit_entry(crate::audit::entry("ls")).await.unwrap();
     db.end_audit_entry(entry, Some(0), NOW).await.unwrap();
     db.save_position("discord", "5", NOW).await.unwrap();
+    crate::buffer::script(db).await;
     db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();
     db.measured(vec![FileSize { thread: "thread".into(), updated: NOW, bytes: 1 }]).await.unwrap();
     db.delete_thread(&"thread".into(), i64::MAX, &"next".into()).await.unwrap();

@@ -112,7 +112,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     db.close().await;
     let mut behind = place.connect().await;
     let back =
-        "DROP TABLE adoptions; DROP TABLE thread_people; DROP TABLE imports; DROP TABLE users; DROP TABLE api_tokens; DROP TABLE feedback; DROP TABLE budgets; DROP TABLE reservations; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
+        "DROP TABLE buffered_messages; DROP TABLE adoptions; DROP TABLE thread_people; DROP TABLE imports; DROP TABLE users; DROP TABLE api_tokens; DROP TABLE feedback; DROP TABLE budgets; DROP TABLE reservations; DROP TABLE learnings; DROP TABLE learnt; DROP TABLE memory_off;
         DROP TABLE memory_merges;
         DROP TABLE identities; ALTER TABLE pairing_codes DROP COLUMN issuer; ALTER TABLE pairing_codes DROP COLUMN offer;
         ALTER TABLE turns DROP COLUMN goal_dropped;
@@ -147,7 +147,7 @@ pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(pl
     let db = place.open().await;
     db.close().await;
     let mut behind = place.connect().await;
-    let back = "DROP TABLE adoptions; DROP TABLE thread_people; DROP INDEX users_oauth; ALTER TABLE users DROP COLUMN oauth_issuer;
+    let back = "DROP TABLE buffered_messages; DROP TABLE adoptions; DROP TABLE thread_people; DROP INDEX users_oauth; ALTER TABLE users DROP COLUMN oauth_issuer;
         DROP INDEX runs_temporary; ALTER TABLE runs DROP COLUMN deletes_thread;
         ALTER TABLE runs DROP COLUMN title_found; ALTER TABLE runs DROP COLUMN title_left;
         INSERT INTO users (id, email, system_role, needs_setup, token_version, oauth_provider, oauth_id, created) VALUES

@@ -7,6 +7,7 @@ mod adoption;
 mod approvals;
 mod audit;
 mod budgets;
+mod buffer;
 mod client_runs;
 mod crash;
 mod damage;
@@ -122,6 +123,11 @@ on_every_engine! {
     talk::the_conversation_that_was_talked_in_last_is_found,
     talk::a_conversation_is_at_work_from_its_question_until_its_reply_is_known,
     talk::a_message_knows_its_conversation,
+    buffer::a_turn_is_given_each_message_once,
+    buffer::a_redelivered_message_is_not_buffered_again,
+    buffer::a_place_keeps_the_newest_messages_within_its_limits,
+    buffer::an_edit_replaces_the_text_of_its_author,
+    buffer::messages_expire_by_account_and_go_with_their_author,
     pairing::a_code_is_good_for_one_person_and_for_its_time,
     pairing::codes_do_not_pile_up,
     runs::a_run_is_counted_once_with_what_it_cost,

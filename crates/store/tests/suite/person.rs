@@ -198,6 +198,7 @@ const TABLES: &[(&str, &str)] = &[
     ("approvals", "their own go"),
     ("audit", "stays without name and detail"),
     ("budgets", "their own go"),
+    ("buffered_messages", "goes"),
     ("conversations", "goes with the thread"),
     ("deleted_threads", "an id, until the folder is gone"),
     ("feedback", "goes"),
