@@ -59,8 +59,8 @@ pub(crate) use {
     approvals::{ApprovalsConfig, is_own_tool},
     auth::AuthConfig,
     channel::{
-        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, GroupContext, LOCAL,
-        Menu, SessionOverrides, Timing, UnpairedPeople,
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, GroupContext,
+        GroupHistory, LOCAL, Menu, SessionOverrides, Timing, UnpairedPeople,
     },
     class::Native,
     containers::{DockerConfig, SandboxBackend},

@@ -1,7 +1,6 @@
 //! Keeps each account connected as the configuration says: one that was edited connects anew, and no other.
 
 use crate::{
-    bus::Inbox,
     config::{self, AccountPolicy, FollowUpMode, HotConfig},
     dispatch::{
         Access, Account, AccountRules, Dispatcher, Shared,
@@ -148,7 +147,7 @@ impl Connections {
     fn listen(&self, channel: Arc<dyn Channel>) -> Listener {
         let (name, stop) = (channel.account().to_owned(), self.stop.child_token());
         let span = tracing::info_span!("channel", account = name);
-        let task = tokio::spawn(listen(channel, self.shared.inbox.clone(), stop.clone()).instrument(span));
+        let task = tokio::spawn(listen(channel, self.shared.clone(), stop.clone()).instrument(span));
         Listener { name, stop, task }
     }
 
@@ -170,9 +169,9 @@ impl Listener {
     }
 }
 
-async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken) {
+async fn listen(channel: Arc<dyn Channel>, shared: Arc<Shared>, stop: CancellationToken) {
     let account = channel.account().to_owned();
-    match channel.listen(&inbox as &dyn EventSink, stop).await {
+    match channel.listen(&*shared as &dyn EventSink, stop).await {
         Ok(()) => tracing::debug!(account, "stopped channel"),
         Err(error @ ChannelError::Auth(_)) => {
             tracing::error!(account, %error, "gave up channel: check its credentials (pudu doctor)");

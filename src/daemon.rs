@@ -412,6 +412,9 @@ async fn sweep(shared: &Shared, hot: &config::HotConfig) {
         Ok(swept) => tracing::debug!(?swept, "deleted old rows"),
         Err(error) => tracing::warn!(%error, "failed to delete old rows"),
     }
+    if let Err(error) = shared.expire_buffered().await {
+        tracing::warn!(%error, "failed to delete old messages of groups");
+    }
     match shared.client.storage().prune(&hot.retention, clock::now()).await {
         Ok(pruned) if pruned != Pruned::default() => gateway::storage::report(&pruned),
         Ok(_) => {}

@@ -11,6 +11,7 @@ mod answer;
 mod approval;
 mod basket;
 mod budgets;
+mod buffer;
 mod changes;
 mod choice;
 mod command;

@@ -172,8 +172,9 @@ fn number(name: &str) -> Option<u64> {
 
 /// Each named point, and each kind of send from both sides, once.
 fn every_death(sends: &[&'static str], random: &mut fastrand::Rng) -> Vec<Death> {
-    // Nobody pairs, chooses, moves in, takes over or is forgotten here; the store's own tests kill at those points.
-    let kinds = ["pairing.", "choice.", "import.", "person.", "adoption."];
+    // Nobody pairs, chooses, moves in, takes over or is forgotten here, and no account buffers messages; the store's own tests kill
+    // at those points.
+    let kinds = ["pairing.", "choice.", "import.", "person.", "adoption.", "buffer."];
     let elsewhere = |point: &str| kinds.iter().any(|kind| point.starts_with(kind));
     let points = crash::POINTS.iter().filter(|point| !elsewhere(point));
     let mut deaths: Vec<Death> = points.map(|point| Death::Point((*point).to_owned(), 1)).collect();

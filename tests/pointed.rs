@@ -389,6 +389,113 @@ async fn nothing_of_a_group_is_read_for_strangers() {
     assert_eq!(scene.platform.calls("conversations.history").len(), 0);
 }
 
+/// A house whose Telegram account admits Ada and Bob, with Ada, Bob and the stranger Eve in a group.
+async fn group_of_three(context: &str) -> (House, Talker, [Talker; 2]) {
+    let mut house = House::build("").await;
+    let people = ["Ada", "Bob", "Eve"].map(|name| Talker::new(&house, name));
+    let [ada, bob, eve] = people.each_ref().map(|talker| talker.person);
+    let group = house.telegram.add_group(Kind::Supergroup, "team", &[ada, bob, eve]);
+    house.configure(&format!("allowed_users: [{}, {}]\n{context}\n", ada.0, bob.0), "");
+    house.start();
+    let [ada, bob, eve] = people.map(|talker| talker.at(group));
+    (house, ada, [bob, eve])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn telegram_messages_of_a_group_are_buffered_and_given_once() {
+    let (mut house, ada, [bob, eve]) = group_of_three("context: {messages: 10, minutes: 60}").await;
+    let (telegram, group) = (house.telegram.clone(), ada.chat);
+    let first = bob.say("the dam leaks\nin two places");
+    let second = bob.say("we need sand");
+    eve.say("EAVESDROP");
+    let plan = Post::text("as planned").file(Upload::document("plan.txt", "text/plain", PLAN));
+    telegram.post(group, bob.person, &plan).unwrap();
+    telegram.edit(group, second, "we need SANDBAGS").unwrap();
+    ada.say("@pudu_bot summarize");
+    let (words, pointed) = asked(&house, 1).await;
+    assert_eq!(words, "[Ada] summarize");
+    assert_foreign(&pointed, &["the dam leaks", "in two places", "we need SANDBAGS", "as planned"]);
+    for mark in [
+        "kind=\"recent\"",
+        "\"author\":\"Bob\"",
+        "\"files\":[\"plan.txt\"]",
+        "1 messages of people who may not",
+    ] {
+        assert!(pointed.contains(mark), "{mark} is missing in {pointed}");
+    }
+    assert!(!house.model.requests()[0].body.to_string().contains("EAVESDROP"));
+    ada.reads("echo: [Ada] summarize").await;
+
+    assert!(telegram.redeliver(telegram.update_of(group, first).unwrap()));
+    bob.say("the sand is here");
+    ada.say("@pudu_bot and now?");
+    let (_, pointed) = asked(&house, 2).await;
+    assert_foreign(&pointed, &["the sand is here"]);
+    assert!(!pointed.contains("the dam leaks"), "a message is given once: {pointed}");
+    ada.reads("echo: [Ada] and now?").await;
+
+    bob.say("BURIED treasure");
+    let direct = ada.at(telegram.private(ada.person));
+    direct.says("hello", "echo: hello").await;
+    let (_, pointed) = asked(&house, 3).await;
+    assert_eq!(pointed, "", "a private chat has no group");
+    let (well, told) = house.pudu(&["forget", "--user", &format!("telegram:{}", bob.person.0), "--yes"]);
+    assert!(well, "{told}");
+    house.stop().await;
+    let file = std::fs::read(house.path(".pudu/data/pudu.db")).unwrap();
+    for word in ["BURIED", "EAVESDROP"] {
+        assert!(!file.windows(word.len()).any(|bytes| bytes == word.as_bytes()), "{word} is stored");
+    }
+    house.start();
+    ada.say("@pudu_bot go on");
+    let (_, pointed) = asked(&house, 4).await;
+    assert_eq!(pointed, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_is_buffered_only_where_the_account_asks_for_it() {
+    let (house, ada, [bob, _]) = group_of_three("").await;
+    bob.say("CHATTER");
+    ada.say("@pudu_bot hello");
+    let (_, pointed) = asked(&house, 1).await;
+    assert_eq!(pointed, "");
+    let options = pudu_sim::telegram::Options { privacy: true, ..Default::default() };
+    let private = House::furnish(options, "context: {messages: 10}", "").await;
+    let (_, told) = private.pudu(&["doctor"]);
+    assert!(told.contains("group privacy: it is on, so `context`") && told.contains("/setprivacy"), "{told}");
+    private.configure("context: {messages: 0}", "");
+    let (_, told) = private.pudu(&["doctor"]);
+    assert!(told.contains("ok    group privacy: on"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dingtalk_messages_of_a_group_are_buffered() {
+    let repeat = Some(std::time::Duration::from_millis(200));
+    let dingtalk = DingTalk::start(DingTalkOptions { repeat, ..Default::default() }).await.unwrap();
+    let mut scene = Scene::build(Arc::new(dingtalk.clone())).await;
+    scene.house.configure("group_conversations: user\ncontext: {messages: 10, minutes: 60}\n", "");
+    scene.start().await;
+    let group = scene.platform.group("team", &[&scene.ada]);
+    let said = |id: &str, text: &str| {
+        let data = json!({
+            "msgId": id, "msgtype": "text", "text": {"content": text}, "conversationType": "2",
+            "conversationId": group, "isInAtList": false, "senderId": "$:LWCP_v1:$bob", "senderNick": "Bob",
+            "chatbotUserId": "$:LWCP_v1:$robot==", "createAt": pudu_client::store::now(),
+        });
+        dingtalk.tell("CALLBACK", "/v1.0/im/bot/messages/get", data);
+    };
+    said("m1", "the dam leaks");
+    said("m1", "the dam leaks");
+    said("m2", "we need sand");
+    scene.write(&group, &scene.ada, "summarize", true, None);
+    let (words, pointed) = asked(&scene.house, 1).await;
+    assert_eq!(words, "[Ada] summarize");
+    assert_foreign(&pointed, &["the dam leaks", "we need sand"]);
+    assert_eq!(pointed.matches("the dam leaks").count(), 1, "{pointed}");
+    assert!(pointed.contains("kind=\"recent\"") && pointed.contains("\"author\":\"Bob\""), "{pointed}");
+    assert_eq!(scene.platform.shown(&group).len(), 1, "no other message is answered");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voice_note_is_transcribed_or_its_sender_is_asked_to_write() {
     let heard = Arc::new(std::sync::Mutex::new(String::new()));

@@ -62,6 +62,8 @@ pub enum Accepted {
     New,
     /// It had been kept before.
     Duplicate,
+    /// It is for others than the bot. No inbox keeps it.
+    Unaddressed,
 }
 
 /// An event is not kept. The platform must not be told that it arrived.

@@ -141,6 +141,7 @@ fn telegram() -> Hook {
         api_url: address()?,
         mode,
         require_mention: true,
+        reads_groups: false,
         commands: Vec::new(),
     };
     telegram::TelegramChannel::new(config).ok()?.introduce().webhook()

@@ -1,6 +1,6 @@
 //! Decoded events from a platform.
 
-use crate::{Address, PointedAt, attachment::Attachment};
+use crate::{Address, PointedAt, PointedKind, attachment::Attachment, pointed::lines};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,6 +41,29 @@ pub struct Inbound {
 }
 
 impl Inbound {
+    /// Returns a message as a recent one of its chat: its words, the content that it passes on, and the names of its files.
+    /// `None` for a message without content and for other events.
+    #[must_use]
+    pub fn to_recent(&self) -> Option<PointedAt> {
+        let InboundKind::Message { text, attachments, .. } = &self.kind else { return None };
+        let passed_on: Vec<&PointedAt> =
+            self.pointed.iter().filter(|piece| piece.kind.is_passed_on()).collect();
+        let texts = std::iter::once(text.as_str()).chain(passed_on.iter().map(|piece| piece.text.as_str()));
+        let files = attachments.iter().chain(passed_on.iter().flat_map(|piece| &piece.attachments));
+        let files = files.map(|file| Attachment { handle: String::new(), ..file.clone() });
+        let origin = passed_on.iter().find_map(|piece| piece.author.as_ref());
+        let origin = origin.map(|author| format!("forwarded from {author}"));
+        let piece = PointedAt {
+            author_id: Some(self.sender.id.clone()).filter(|id| !id.is_empty()),
+            at: Some(self.at).filter(|at| *at > 0),
+            ..PointedAt::of_text(PointedKind::Recent, &lines(texts))
+                .by(Some(&self.sender.name))
+                .from(origin.as_deref())
+                .with_files(files)
+        };
+        (!piece.is_empty()).then_some(piece)
+    }
+
     /// Returns about how many bytes it has: its words, the content that it points at, and the handles of its files.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -61,7 +84,7 @@ impl Inbound {
 /// Author of an event. Only the id decides anything; names are for people to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The platform's stable id.
+    /// The platform's stable id; empty for another bot, whose messages never address this one.
     pub id: String,
     /// The name that people see.
     pub name: String,
@@ -97,4 +120,53 @@ pub enum InboundKind {
         /// The button's text, as if typed. It comes from outside: no more trusted than typed text.
         action: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of Ada's in a group.
+    fn message(text: &str, attachments: Vec<Attachment>, pointed: Vec<PointedAt>) -> Inbound {
+        Inbound {
+            key: EventKey("k".into()),
+            address: Address { account: "a".into(), chat: "c".into(), topic: None },
+            private: false,
+            message: "9".into(),
+            reply_to: None,
+            sender: Sender { id: "7".into(), name: "Ada".into(), language: None },
+            addressed: false,
+            at: 5,
+            pointed,
+            hint: None,
+            kind: InboundKind::Message { text: text.into(), attachments, album: None },
+        }
+    }
+
+    #[test]
+    fn a_recent_message_has_its_words_and_the_names_of_its_files() {
+        let file =
+            |handle: &str, name: &str| Attachment { handle: handle.into(), name: name.into(), size: None };
+        let reply = PointedAt::of_text(PointedKind::Reply, "answered");
+        let forward = PointedAt::of_text(PointedKind::Forward, "passed on").by(Some("Bob"));
+        let forward = forward.with_files([file("F", "b.txt")]);
+        let piece = message("see", vec![file("E", "a.txt")], vec![reply.clone(), forward]).to_recent();
+        let expected = PointedAt {
+            kind: PointedKind::Recent,
+            author: Some("Ada".into()),
+            author_id: Some("7".into()),
+            at: Some(5),
+            origin: Some("forwarded from Bob".into()),
+            text: "see\npassed on".into(),
+            attachments: vec![file("", "a.txt"), file("", "b.txt")],
+            ..PointedAt::default()
+        };
+        assert_eq!(piece, Some(expected));
+        assert_eq!(message(" ", Vec::new(), vec![reply]).to_recent(), None);
+        let giant = message(&"é".repeat(50_000), Vec::new(), Vec::new()).to_recent();
+        assert_eq!(giant.unwrap().text.chars().count(), 20_001, "the rest is cut");
+        let edit =
+            Inbound { kind: InboundKind::Edit { text: "x".into() }, ..message("", Vec::new(), Vec::new()) };
+        assert_eq!(edit.to_recent(), None);
+    }
 }

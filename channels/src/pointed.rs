@@ -55,6 +55,11 @@ impl PointedKind {
             Self::Recent => "recent",
         }
     }
+
+    /// Returns whether the message itself shows the content, rather than a message that it answers.
+    pub(crate) fn is_passed_on(self) -> bool {
+        !matches!(self, Self::Reply | Self::Quote | Self::Opening | Self::Recent)
+    }
 }
 
 /// One piece of content that a message points at.

@@ -60,6 +60,8 @@ pub struct TelegramConfig {
     pub mode: TelegramUpdateMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
+    /// Whether the account keeps messages of groups that do not address the bot.
+    pub reads_groups: bool,
     /// The commands for Telegram's menu.
     pub commands: Vec<ChatCommand>,
 }

@@ -205,7 +205,7 @@ impl Inbox {
             Some((_, true)) => self.take(Inbound { addressed: true, ..inbound }, position).await,
             _ => {
                 self.concealed(&inbound);
-                Ok(Accepted::New)
+                Ok(Accepted::Unaddressed)
             }
         }
     }
@@ -218,7 +218,7 @@ impl Inbox {
         position: Option<StreamPosition>,
     ) -> BoxFuture<'_, Result<Accepted, AcceptError>> {
         self.0.concealed.conceal(&mut inbound);
-        // What is said in a group to others, and changed of it, is none of our business: not even kept.
+        // A message of a group to others, and its edit, is not kept here. `Shared` buffers it for accounts that want it.
         if !inbound.addressed {
             let changed = matches!(inbound.kind, InboundKind::Edit { .. } | InboundKind::Recall);
             if changed && let Some(address) = self.waiting(&inbound) {
@@ -227,7 +227,7 @@ impl Inbox {
                 return Box::pin(self.accept_answer(inbound, position));
             } else {
                 self.concealed(&inbound);
-                return Box::pin(std::future::ready(Ok(Accepted::New)));
+                return Box::pin(std::future::ready(Ok(Accepted::Unaddressed)));
             }
         }
         let sent = self.0.send(inbound, position);
@@ -538,7 +538,7 @@ mod tests {
         let (aside, answer) = (gives("2"), Inbound { reply_to: Some("0".into()), ..gives("3") });
         for inbound in [aside, answer].map(|inbound| Inbound { addressed: false, private: false, ..inbound })
         {
-            assert_eq!(inbox.accept(inbound.clone()).await, Ok(Accepted::New));
+            assert_eq!(inbox.accept(inbound.clone()).await, Ok(Accepted::Unaddressed));
             assert!(inbox.concealed(&inbound).is_none());
         }
     }

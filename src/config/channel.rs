@@ -23,7 +23,7 @@ use super::{
     reader::{Effect, Key, Section},
     retention,
 };
-pub(crate) use context::GroupContext;
+pub(crate) use context::{GroupContext, GroupHistory};
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
@@ -107,8 +107,8 @@ struct PlatformReader {
     chat: ReadId,
     /// Form of ids, in a few words.
     ids: &'static str,
-    /// Whether bots can read the recent messages of a group there.
-    has_history: bool,
+    /// Source of the recent messages of a group there.
+    history: GroupHistory,
 }
 
 type ReadId = fn(&NodeValue) -> Result<String, String>;
@@ -343,7 +343,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
             language: own_language(&section, language),
             context: GroupContext::OFF,
         };
-        let context = if reader.has_history { context::read(&section, &policy) } else { GroupContext::OFF };
+        let context = context::read(&section, &policy, reader.history);
         let policy = AccountPolicy { context, ..policy };
         section.is_needed().then(|| (name.to_owned(), policy))
     };

@@ -1,6 +1,7 @@
 //! What an operator sees of the configuration as a whole.
 
 mod budgets;
+mod context;
 mod documented;
 mod errors;
 mod feishu;

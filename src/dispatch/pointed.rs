@@ -78,7 +78,7 @@ impl PointedReader<'_> {
     /// Reads recent messages of the group in which a turn takes place, from the last time that the conversation was
     /// talked in. Their files are named and not fetched.
     pub(super) async fn recent(&self, said: &[InboxItem]) -> Vec<Pointed> {
-        let GroupContext { messages, age } = self.policy.context;
+        let GroupContext { messages, age, .. } = self.policy.context;
         let spoken = |arrival: &&InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { .. });
         let Some(first) = said.iter().find(spoken).filter(|first| !first.inbound.private && messages > 0)
         else {
@@ -88,8 +88,8 @@ impl PointedReader<'_> {
         let since = self.place.last_talk.map_or(oldest, |last| last.max(oldest));
         let except: Vec<String> = said.iter().map(|arrival| arrival.inbound.message.clone()).collect();
         let wanted = RecentMessages { max: messages, since, except: &except };
-        let channel = self.account.channel();
-        let look = timeout(LOOK_UP_TIMEOUT, channel.recent(&first.inbound, wanted));
+        let newest = said.last().unwrap_or(first);
+        let look = timeout(LOOK_UP_TIMEOUT, self.history(first, newest, wanted));
         match self.cancel.run_until_cancelled(look).await {
             Some(Ok(Ok(pieces))) => self.admitted(&first.inbound, &pieces),
             Some(Ok(Err(error))) => {
@@ -100,15 +100,27 @@ impl PointedReader<'_> {
         }
     }
 
+    /// Returns the messages of a group before a turn, from the platform or from the buffer.
+    async fn history(
+        &self,
+        first: &InboxItem,
+        newest: &InboxItem,
+        wanted: RecentMessages<'_>,
+    ) -> Result<Vec<PointedAt>, SendError> {
+        let context = self.policy.context;
+        if !context.is_buffered() {
+            return self.account.channel().recent(&first.inbound, wanted).await;
+        }
+        let taken = self.shared.take_buffered(context, first, &newest.inbound).await;
+        taken.map_err(|error| SendError::Refused(error.to_string()))
+    }
+
     /// Returns the recent messages of people whom the account admits, and of the bot. Others may not speak to the bot,
     /// and are not heard in the group of a person who may.
     fn admitted(&self, inbound: &Inbound, pieces: &[PointedAt]) -> Vec<Pointed> {
-        let access = &self.policy.access;
-        let paired = |person: &str| access.pairing && self.shared.known.has(&inbound.address.account, person);
-        let admits = |piece: &&PointedAt| {
-            let person = piece.author_id.as_deref();
-            piece.own || person.map_or(access.is_open(), |person| access.knows(person, paired(person)))
-        };
+        let (access, account) = (&self.policy.access, &inbound.address.account);
+        let admits =
+            |piece: &&PointedAt| piece.own || self.shared.admits(access, account, piece.author_id.as_deref());
         let (heard, others): (Vec<&PointedAt>, Vec<&PointedAt>) = pieces.iter().partition(admits);
         let mut pointed: Vec<Pointed> = heard.into_iter().map(|piece| self.named(piece)).collect();
         if !others.is_empty() {

@@ -1,7 +1,7 @@
 //! The services that dispatching works with, and the rules for all accounts.
 
 use super::{
-    access::{PairedPeople, Refusals},
+    access::{Access, PairedPeople, Refusals},
     account::Accounts,
     users::{SpeakerPlace, Users, room},
 };
@@ -78,6 +78,12 @@ impl Shared {
 
     pub(crate) fn set_rules(&self, rules: DispatchRules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Returns whether a person may speak to an account. Another bot has no id; only an account without lists admits it.
+    pub(super) fn admits(&self, access: &Access, account: &str, person: Option<&str>) -> bool {
+        let paired = |person: &str| access.pairing && self.known.has(account, person);
+        person.map_or(access.is_open(), |person| access.knows(person, paired(person)))
     }
 
     /// Returns which user a person of an account is.

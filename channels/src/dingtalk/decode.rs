@@ -78,8 +78,8 @@ impl DingTalkDecoder {
             message: id,
             reply_to: answered(data),
             sender: Sender { name: named(data, &sender), id: sender, language: None },
-            // A group's messages come only where the bot was mentioned.
-            addressed: true,
+            // A group's messages come only where the bot was mentioned, unless DingTalk says otherwise.
+            addressed: private || data["isInAtList"].as_bool() != Some(false),
             at: number(&data["createAt"]).unwrap_or(0),
             pointed,
             hint: serde_json::to_value(hint).ok(),

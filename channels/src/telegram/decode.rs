@@ -98,22 +98,32 @@ impl TelegramDecoder<'_> {
             return None;
         }
         let private = message.chat.kind == "private";
-        let answered = message.answered();
+        let sender = sender(message).or_else(|| self.other_bot(message))?;
+        let is_person = !sender.id.is_empty();
+        let answered = message.answered().filter(|_| is_person);
         let own =
             |answered: &TelegramMessage| answered.from.as_ref().is_some_and(|from| from.id == self.me.id);
+        let addressed = private || !self.require_mention || words.addressed || answered.is_some_and(own);
         Some(Inbound {
             key,
             address: self.address(message),
             private,
             message: message.message_id.to_string(),
             reply_to: answered.map(|answered| answered.message_id.to_string()),
-            sender: sender(message)?,
-            addressed: private || !self.require_mention || words.addressed || answered.is_some_and(own),
+            sender,
+            addressed: is_person && addressed,
             at: message.edit_date.unwrap_or(message.date).saturating_mul(1000),
             pointed: Vec::new(),
             hint: None,
             kind,
         })
+    }
+
+    /// Returns another bot that wrote in a group. It has no id here: it may not speak to this bot.
+    fn other_bot(&self, message: &TelegramMessage) -> Option<Sender> {
+        let other = |from: &&TelegramUser| from.is_bot && from.id != self.me.id;
+        let bot = message.from.as_ref().filter(other).filter(|_| message.chat.kind != "private")?;
+        Some(Sender { id: String::new(), name: bot.full_name(), language: None })
     }
 
     fn press(&self, key: EventKey, query: &CallbackQuery, now: i64) -> Option<UpdateDelivery> {

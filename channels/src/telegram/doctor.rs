@@ -1,8 +1,8 @@
 //! Doctor checks of an account, made against Telegram's API.
 
 use super::{
-    TelegramChannel, TelegramUpdateMode, client::CALL_TIMEOUT, failure::TelegramError, listen::GET_ME,
-    wire::TelegramUser,
+    TelegramChannel, TelegramConfig, TelegramUpdateMode, client::CALL_TIMEOUT, failure::TelegramError,
+    listen::GET_ME, wire::TelegramUser,
 };
 use crate::{Check, transport::CallError};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub(super) async fn check(telegram: &TelegramChannel) -> Vec<Check> {
         Err(error) => return vec![token(&error)],
     };
     let name = me.username.clone().unwrap_or_default();
-    let mut found = vec![Check::good("token", format!("@{name}")), privacy(telegram, &me)];
+    let mut found = vec![Check::good("token", format!("@{name}")), privacy(&telegram.config, &me)];
     let info =
         telegram.client.ask_by_name::<_, WebhookInfo>("GetWebhookInfo", &json!({}), CALL_TIMEOUT).await;
     if let Ok(info) = info {
@@ -43,15 +43,24 @@ fn token(error: &TelegramError) -> Check {
     }
 }
 
-fn privacy(telegram: &TelegramChannel, me: &TelegramUser) -> Check {
+/// Advice on how the bot receives all messages of its groups.
+const OPEN_GROUPS: &str =
+    "@BotFather: /setprivacy, Disable, and add the bot to the group again; or make it an administrator there";
+
+fn privacy(config: &TelegramConfig, me: &TelegramUser) -> Check {
     let what = "group privacy";
-    match (me.can_read_all_group_messages, telegram.config.require_mention) {
-        (true, _) => Check::good(what, "off: the bot sees what groups say"),
-        (false, true) => Check::good(what, "on: in groups the bot sees commands, mentions and answers to it"),
-        (false, false) => Check::poor(
+    match (me.can_read_all_group_messages, config.require_mention, config.reads_groups) {
+        (true, ..) => Check::good(what, "off: the bot sees what groups say"),
+        (false, true, false) => {
+            Check::good(what, "on: in groups the bot sees commands, mentions and answers to it")
+        }
+        (false, false, _) => {
+            Check::poor(what, "it is on, so `require_mention: false` has no effect in groups", OPEN_GROUPS)
+        }
+        (false, true, true) => Check::poor(
             what,
-            "it is on, so `require_mention: false` has no effect in groups",
-            "@BotFather: /setprivacy, Disable; then add the bot to the group anew",
+            "it is on, so `context` has messages only of groups in which the bot is an administrator",
+            OPEN_GROUPS,
         ),
     }
 }

@@ -73,7 +73,8 @@ impl TelegramChannel {
     /// Learns who the bot is, chooses how updates come, and tells Telegram the commands.
     async fn start(&self) -> Result<(), ChannelError> {
         let me = self.insist(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
-        if !self.config.require_mention && !me.can_read_all_group_messages {
+        let wants_all = !self.config.require_mention || self.config.reads_groups;
+        if wants_all && !me.can_read_all_group_messages {
             tracing::warn!("found privacy mode on: in groups the bot gets only commands and answers to it");
         }
         let me = TelegramIdentity { id: me.id, username: me.username.unwrap_or_default() };

@@ -88,6 +88,7 @@ pub(super) fn config(url: &str) -> TelegramConfig {
         api_url: url.parse().unwrap(),
         mode: TelegramUpdateMode::Polling,
         require_mention: true,
+        reads_groups: false,
         commands: vec![crate::ChatCommand {
             name: "new".into(),
             argument: String::new(),

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Maximum size of the messages of one place, in bytes. A prompt takes about half of it at most.
+/// Maximum size of the messages of one place, in bytes. A prompt takes at most 40,000 characters.
 const MAX_PLACE_BYTES: i64 = 256 * 1024;
 
 /// A chat, or a topic in it.

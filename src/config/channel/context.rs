@@ -1,4 +1,4 @@
-//! Recent messages of a group that the model reads beside a question: how many, and how old.
+//! Recent messages of a group that the model reads beside a question: their source, how many, and how old.
 
 use super::{
     super::{quantity::NumberUnit, reader::Section},
@@ -6,9 +6,22 @@ use super::{
 };
 use std::time::Duration;
 
+/// Source of the recent messages of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupHistory {
+    /// The platform, which shows them to bots.
+    Platform,
+    /// The messages that pudu received, by topic.
+    TopicBuffer,
+    /// The messages that pudu received, by chat: the platform has no topics.
+    ChatBuffer,
+}
+
 /// Recent messages of a group that the model reads beside a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupContext {
+    /// Source of the messages.
+    pub(crate) history: GroupHistory,
     /// Maximum number of messages; 0 for none.
     pub(crate) messages: usize,
     /// Maximum age of a message.
@@ -17,15 +30,26 @@ pub(crate) struct GroupContext {
 
 impl GroupContext {
     /// Reads nothing.
-    pub(crate) const OFF: Self = Self { messages: 0, age: Duration::ZERO };
+    pub(crate) const OFF: Self = Self { history: GroupHistory::Platform, messages: 0, age: Duration::ZERO };
+
+    /// Returns whether pudu stores messages that do not address the bot.
+    pub(crate) fn is_buffered(&self) -> bool {
+        self.messages > 0 && self.history != GroupHistory::Platform
+    }
 }
 
-/// Reads the limits of group context. An account that is open to all has strangers in its groups: its default is off.
-pub(super) fn read(section: &Section<'_>, policy: &AccountPolicy) -> GroupContext {
+/// Reads the limits of group context. The default is off for an account that is open to all, which has strangers in its
+/// groups, and where pudu would have to store the messages.
+pub(super) fn read(section: &Section<'_>, policy: &AccountPolicy, history: GroupHistory) -> GroupContext {
     let section = section.section("context");
-    let usual = if policy.admits_everybody() { 0 } else { 50 };
     let messages = section.number("messages", 0..=200_u32);
-    let messages = messages.or_told(usual, "50; 0 where the account admits everybody");
+    let messages = match history {
+        GroupHistory::Platform => {
+            let usual = if policy.admits_everybody() { 0 } else { 50 };
+            messages.or_told(usual, "50; 0 where the account admits everybody")
+        }
+        GroupHistory::TopicBuffer | GroupHistory::ChatBuffer => messages.or(0),
+    };
     let minutes = section.amount("minutes", NumberUnit::Minutes, 1..=10_080_u64).or(1440);
-    GroupContext { messages: messages as usize, age: Duration::from_secs(minutes * 60) }
+    GroupContext { history, messages: messages as usize, age: Duration::from_secs(minutes * 60) }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
-    Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -44,7 +44,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids",
-    has_history: false,
+    history: GroupHistory::ChatBuffer,
 };
 
 const CONVERSATIONS: &[(&str, GroupConversations)] =

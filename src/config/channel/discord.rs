@@ -2,7 +2,7 @@
 
 use super::{
     super::{raw::NodeValue, reader::Section},
-    Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -47,7 +47,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids of 17 to 20 digits",
-    has_history: true,
+    history: GroupHistory::Platform,
 };
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {

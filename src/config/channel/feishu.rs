@@ -2,7 +2,7 @@
 
 use super::{
     super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
-    Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -50,7 +50,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids as Feishu has them (ou_…, oc_…)",
-    has_history: true,
+    history: GroupHistory::Platform,
 };
 
 /// Whether events are posted.

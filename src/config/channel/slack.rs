@@ -2,7 +2,7 @@
 
 use super::{
     super::{raw::NodeValue, reader::Section},
-    Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -85,7 +85,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids like U012ABCDEF",
-    has_history: true,
+    history: GroupHistory::Platform,
 };
 
 /// Whether events are posted.

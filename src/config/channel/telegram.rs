@@ -2,7 +2,7 @@
 
 use super::{
     super::{model::is_local, raw::NodeValue, reader::Section},
-    Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -73,7 +73,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user,
     chat: id,
     ids: "numeric ids",
-    has_history: false,
+    history: GroupHistory::TopicBuffer,
 };
 
 /// Minimum length of what follows the colon of a token: 35 characters; older ones were shorter by few.
@@ -89,6 +89,9 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let webhook = webhook(&section.section("webhook").needed(delivered));
     let require_mention = section.flag("require_mention").or(true);
     let mode = if delivered { webhook? } else { TelegramUpdateMode::Polling };
+    // The value itself is read with the account's policy, which changes without a new connection.
+    let messages = section.entry("context").and_then(|context| context.node.entry("messages"));
+    let reads_groups = messages.is_some_and(|messages| messages.node.value != NodeValue::Int(0));
     let (account, commands) = (String::new(), Menu::new());
     Some(Arc::new(TelegramAccountConfig(TelegramConfig {
         account,
@@ -96,6 +99,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         api_url,
         mode,
         require_mention,
+        reads_groups,
         commands,
     })))
 }

@@ -438,7 +438,7 @@ fn a_telegram_account_has_all_that_it_needs() {
         format!("{telegram:?}"),
         format!(
             "TelegramAccountConfig(TelegramConfig {{ account: \"\", token: SecretBox<str>([REDACTED]), api_url: {:?}, mode: Webhook \
-             {{ url: {:?}, secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false, commands: [] }})",
+             {{ url: {:?}, secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false, reads_groups: false, commands: [] }})",
             Url::parse("http://127.0.0.1:9").unwrap(),
             Url::parse("https://x.org/hook").unwrap(),
         )

@@ -67,6 +67,17 @@ fn a_group_is_one_conversation_or_one_for_each_person() {
 }
 
 #[test]
+fn a_group_message_addresses_the_robot_unless_dingtalk_says_otherwise() {
+    let addressed = |mentioned: Value, kind: &str| {
+        let fields = json!({"conversationType": kind, "conversationId": "cidG1==", "isInAtList": mentioned});
+        decoder(GroupConversations::Group).message(&said(&fields)).unwrap().addressed
+    };
+    assert!(addressed(json!(true), "2") && addressed(Value::Null, "2"));
+    assert!(!addressed(json!(false), "2"));
+    assert!(addressed(json!(false), "1"), "a single chat needs no mention");
+}
+
+#[test]
 fn a_person_from_outside_has_an_id_for_this_robot_only() {
     let found = decoder(GroupConversations::Group).message(&said(&json!({"senderStaffId": null}))).unwrap();
     assert_eq!(found.address.chat, "$:LWCP_v1:$a");

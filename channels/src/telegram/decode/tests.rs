@@ -271,10 +271,20 @@ fn who_hides_behind_a_chat_is_that_chat() {
 }
 
 #[test]
+fn a_message_of_another_bot_never_addresses_this_one() {
+    let bot = json!({"id": 8, "is_bot": true, "first_name": "Builds"});
+    let answered = message(GROUP, json!({"message_id": 9, "from": {"id": 42, "is_bot": true}}));
+    let fields = json!({"text": "@pudu_bot hi", "entities": [entity("mention", 0, 9)], "from": bot,
+        "reply_to_message": answered});
+    let found = decode_with(false, &update(message(GROUP, fields))).unwrap().inbound;
+    assert_eq!((found.addressed, found.reply_to, found.sender.id.as_str()), (false, None, ""));
+}
+
+#[test]
 fn what_does_not_concern_the_bot_is_passed_over() {
     let cases = [
         update(message(GROUP, json!({"text": "hi", "from": {"id": 42, "is_bot": true}}))),
-        update(message(GROUP, json!({"text": "hi", "from": {"id": 8, "is_bot": true}}))),
+        update(message(7, json!({"text": "hi", "from": {"id": 8, "is_bot": true}}))),
         update(message(
             GROUP,
             json!({"text": "hi", "is_automatic_forward": true, "sender_chat": {"id": -1}}),
