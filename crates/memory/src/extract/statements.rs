@@ -25,6 +25,10 @@ const DENSE_INTRODUCTIONS: &str = "补充|更正|备注|另外|回答|说明|背
 
 /// Words with which a clause gives the one before it up, or doubts it, whatever that was: "I think", "it fell through".
 const GIVEN_UP: &str = r"(?i)\bthat's (?:the|my|our) (?:dream|goal|plan|idea|hope)\b|^\W*(?:ha|haha|lol|nah|well|ok|okay),? (?:no|not)\b|^\W*(?:not|nah|lies|as if|you wish|i wish)\W*$|^\W*(?:sorry|oops|whoops|i mean|i meant|correction)[,:] \w+(?: \w+)?\W*$|(?:^|[,.;…!–—-]\s*|\band (?:then )?)(?:(?:but|edit|well|ok|okay|and|so|then)[:,]?\s+)*(?:in reality\b|(?:i|we) (?:think|guess|reckon|believe|suppose)\W*$|(?:i|we) (?:think|guess),|or (?:was|is|maybe|were)\b|(?:or|at least) so (?:i|they)\b|forget (?:it|that)|(?:ok|okay|all right|alright),? fine\b|fine,|(?:that|it|this)(?:'s| is| was) (?:not (?:right|true|correct)|wrong|a lie|over|gone|no more|off)|(?:it|that|they)?(?:'s| is| are)?\s?all gone|(?:it|that|this|i|we|they|he|she)?\s?(?:chickened|backed|bailed|pulled|dropped|opted) out|(?:it|that|this|which|they)?\s?(?:fell through|expired|ran out|went away|didn't (?:happen|last|work out|stick)|never happened|got cancelled|was cancelled)|(?:\w+ ){0,2}changed (?:my|his|her|their|our) mind)|[，。！…](?:要不就是|或者是|还是说|也可能|记不清|没查过|不太确定|反悔|没成|泡汤|行吧|好吧|其实(?:不|没|一)|早(?:就)?(?:不|没|转|换|改)|拿错|记错|搞错|说错|全还给|又挂)|又挂了|来着(?:$|[，。])";
+/// Words with which a message takes back its own statements, or those of the message before it: "just kidding".
+const RETRACTED: &str = r"(?i)\b(?:(?:just|only|totally|obviously) kidding|kidding!|(?:i'?m |im |was )?(?:just |only )?(?:kidding|joking|messing (?:with|around)|pulling your leg|teasing|trolling)|jk|gotcha|psych|had you (?:there|going)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|forget i said (?:that|anything)|i lied|april fools?|made that up)\b|[.…!,]\W*(?:in (?:my|your) dreams|in the shower|in my head|in another life|i wish|as if|said (?:nobody|no one) ever)\W*$|愚人节|想得美|(?:[🙄🤡🙃]|\s/s)\W*$|开玩笑|当我没说|别当真|才怪|(?:^|[。！!…，,])\W*假的\W*$|(?:^|[.!?…]\s*)(?:well,? |nah,? |no,? )?not really\W*$|骗你|逗你|闹着玩|说着玩|开个玩笑|吹牛|吹的|想多了|(?:在|做)梦里|我乱说|随便说|只是测试|这是测试|瞎编";
+/// Maximum length of a message that takes back the one before it, in characters.
+const MAX_RETRACTION_CHARS: usize = 40;
 /// Number of words that a clause has at most in front of what is stated: "Quick one".
 const MAX_LEAD_WORDS: usize = 3;
 
@@ -37,8 +41,10 @@ struct StatementRules {
     /// The person as a subject behind a colon, with the words before it.
     introduced: Regex,
     dense_introduction: Regex,
-    /// A message that is not meant.
+    /// A message that is not meant: a role, a song, a template.
     unmeant: Regex,
+    /// A message that takes its own words, or those before it, back.
+    retracted: Regex,
     given_up: Regex,
     question: Regex,
     task: Regex,
@@ -80,8 +86,9 @@ impl StatementRules {
             )?,
             dense_introduction: Regex::new(&format!("^(?:{DENSE_INTRODUCTIONS})*$"))?,
             unmeant: Regex::new(
-                r"(?i)\b(?:role-?play(?:ing)?|stay in character|(?:just|only|totally|obviously) kidding|kidding!|(?:i'?m |im |was )?(?:just |only )?(?:kidding|joking|messing (?:with|around)|pulling your leg|teasing|trolling)|jk|gotcha|psych|had you (?:there|going)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|forget i said (?:that|anything)|i lied|april fools?|lorem ipsum|you killed my|fill(?:er|-in) text|made that up|for (?:this|the) (?:exercise|scenario|simulation|role|sake of (?:the )?argument)|which (?:band|song|singer)|what song|who (?:sings|sang|sung)|name (?:that|this) song|stuck in my head|verified purchase|posted \d+ (?:minutes?|hours?|days?) ago|posted by u/\w+|yours (?:faithfully|sincerely|truly))\b|\bdear (?:sir|madam|hiring|mr\b|mrs\b|ms\b)|[♪♫]|(?:^|[.!?]\s*)my (?:absolute |new )?favou?rite[.!]*\W*$|★★|^\W*(?:please )?act as\b|^\W*(?:ok |so )?you(?:'ll)? (?:be|play|act)\b|\bi(?:'ll| will) (?:be|play) (?:the|a|an|your)\b.{0,40}[,:;]|[.…!,]\W*(?:in (?:my|your) dreams|in the shower|in my head|in another life|i wish|as if|said (?:nobody|no one) ever)\W*$|愚人节|想得美|来一?[场局段出]|我是[^，。！]{1,8}[，,]\s*你是|你是[^，。！]{1,8}[，,]\s*我是|(?:我们|咱们|来)玩个?.{0,4}游戏|(?:^|[，。])\W*你(?:来|就)?当|你(?:来|就)?(?:演|扮)|我(?:来)?(?:演|扮)|^\W*q[:.)].*\n\W*a[:.)]|\byou(?:'re| are) (?:my|the|an?) [\w-]+(?: [\w-]+)?[.,;!]*\s+(?:and )?(?:i am|i'm)\b|\bi(?:'m| am) [^.!?\n]{1,60}\byou(?:'re| are) (?:my|the|an?)\b|\bfrom now on,? (?:i'm|i am|you're|you are)\b|(?:[🙄🤡🙃]|\s/s)\W*$|开玩笑|当我没说|别当真|才怪|(?:^|[。！!…，,])\W*假的\W*$|(?:^|[.!?…]\s*)(?:well,? |nah,? |no,? )?not really\W*$|骗你|逗你|闹着玩|说着玩|开个玩笑|吹牛|吹的|想多了|(?:在|做)梦里|我乱说|随便说|只是测试|这是测试|瞎编|角色扮演|你是(?:我的?)?(?:病人|客人|顾客|老师|学生|医生|面试官|敌人)|这首歌|谁唱|哪首歌|尊敬的|此致|敬上",
+                r"(?i)\b(?:role-?play(?:ing)?|stay in character|lorem ipsum|you killed my|fill(?:er|-in) text|for (?:this|the) (?:exercise|scenario|simulation|role|sake of (?:the )?argument)|which (?:band|song|singer)|what song|who (?:sings|sang|sung)|name (?:that|this) song|stuck in my head|verified purchase|posted \d+ (?:minutes?|hours?|days?) ago|posted by u/\w+|yours (?:faithfully|sincerely|truly))\b|\bdear (?:sir|madam|hiring|mr\b|mrs\b|ms\b)|[♪♫]|(?:^|[.!?]\s*)my (?:absolute |new )?favou?rite[.!]*\W*$|★★|^\W*(?:please )?act as\b|^\W*(?:ok |so )?you(?:'ll)? (?:be|play|act)\b|\bi(?:'ll| will) (?:be|play) (?:the|a|an|your)\b.{0,40}[,:;]|来一?[场局段出]|我是[^，。！]{1,8}[，,]\s*你是|你是[^，。！]{1,8}[，,]\s*我是|(?:我们|咱们|来)玩个?.{0,4}游戏|(?:^|[，。])\W*你(?:来|就)?当|你(?:来|就)?(?:演|扮)|我(?:来)?(?:演|扮)|^\W*q[:.)].*\n\W*a[:.)]|\byou(?:'re| are) (?:my|the|an?) [\w-]+(?: [\w-]+)?[.,;!]*\s+(?:and )?(?:i am|i'm)\b|\bi(?:'m| am) [^.!?\n]{1,60}\byou(?:'re| are) (?:my|the|an?)\b|\bfrom now on,? (?:i'm|i am|you're|you are)\b|角色扮演|你是(?:我的?)?(?:病人|客人|顾客|老师|学生|医生|面试官|敌人)|这首歌|谁唱|哪首歌|尊敬的|此致|敬上",
             )?,
+            retracted: Regex::new(RETRACTED)?,
             given_up: Regex::new(GIVEN_UP)?,
             question: Regex::new(
                 r#"(?i)[?？]["'”’)\]\s\p{So}]*$|^\W*(?:(?:and|but|so|ok|hey|please)\b\W*)*(?:(?:what|who|where|when|why|how|which|whose)(?:'s|\s+(?:is|are|do|does|did|was|were|can|could|should|would|will|have|has|am|much|many|to|about|if|else|kind|colou?r|of))\b|(?:what|who|where|when|why|how|which|whose) (?:\w+ ){0,3}(?:do|does|did|can|could|should|would|will|shall|am|is|are) (?:i|we|my|you|the)\b|(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|have|has)\s+(?:i|you|we|he|she|it|they|this|that|there|the|my|your|these|those|any|some|an?)\b)|[吗么呢][\s。.!！～~]*$|^\W*(?:请问|什么|谁|怎么|怎样|为什么|哪|如何|是否|有没有)"#,
@@ -151,13 +158,11 @@ impl StatementRules {
     }
 }
 
-/// Maximum length of a message that only takes back the one before, in characters.
-const MAX_RETRACTION_CHARS: usize = 40;
-
 /// Whether a message only takes back the one before it: "just kidding".
 pub(super) fn takes_back(own: &str) -> bool {
-    let is_unmeant = || RULES.as_ref().is_none_or(|rules| rules.unmeant.is_match(&simplified(own)));
-    own.chars().count() <= MAX_RETRACTION_CHARS && is_unmeant()
+    let plain = simplified(&straight(own));
+    own.chars().count() <= MAX_RETRACTION_CHARS
+        && RULES.as_ref().is_none_or(|rules| rules.retracted.is_match(&plain))
 }
 
 /// Returns the sentences in which a person states something. `own` are their own words.
@@ -165,7 +170,8 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     // Without its rules nothing is a statement.
     let Some(rules) = RULES.as_ref() else { return Vec::new() };
     let plain = straight(own);
-    if rules.unmeant.is_match(&simplified(&plain)) {
+    let simple = simplified(&plain);
+    if rules.unmeant.is_match(&simple) || rules.retracted.is_match(&simple) {
         return Vec::new();
     }
     let mut text = rules.quoted.replace_all(&plain, CUT).into_owned();

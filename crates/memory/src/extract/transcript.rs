@@ -179,13 +179,15 @@ pub(super) fn own_lines(turns: &[TranscriptTurn]) -> Vec<OwnLine> {
     own
 }
 
-/// Adds a line, which may take back the same person's line before it.
+/// Adds a line. A retraction empties the same person's line before it.
 fn push_line(own: &mut Vec<OwnLine>, line: OwnLine, text: &str) {
-    let before = own.last_mut().filter(|before| before.origin.author == line.origin.author);
-    if let Some(before) = before.filter(|_| takes_back(text)) {
-        before.statements.clear();
-        before.evidence.clear();
-        before.stated.clear();
+    if takes_back(text) {
+        let before = own.iter_mut().rev().find(|before| before.origin.author == line.origin.author);
+        if let Some(before) = before {
+            before.statements.clear();
+            before.evidence.clear();
+            before.stated.clear();
+        }
     }
     own.push(line);
 }
@@ -312,11 +314,17 @@ pub(super) mod tests {
 
     #[test]
     fn a_later_message_takes_the_one_before_back() {
-        for (later, expect) in [("haha just kidding", 0), ("开玩笑的", 0), ("and I like tea", 1)] {
+        for (later, expect) in
+            [("haha just kidding", 0), ("开玩笑的", 0), ("and I like tea", 1), ("act as a guide", 1)]
+        {
             let turns = [me("I own a castle"), bot("Wow"), me(later), bot("ok")];
             let made = Transcript::of(&turns).unwrap();
             assert_eq!(made.own()[0].statements.len(), expect, "{later}");
         }
+        let room =
+            [by("U1", true, "I own a castle"), by("U2", true, "I like milk"), by("U1", true, "just kidding")];
+        let stated: Vec<usize> = own_lines(&room).iter().map(|line| line.statements.len()).collect();
+        assert_eq!(stated, [0, 1, 0], "another person's message is in between");
     }
 
     #[test]

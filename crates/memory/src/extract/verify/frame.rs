@@ -235,13 +235,13 @@ fn check_subject(before: &[&str], behind: &[&str], fact: &str) -> Result<(), Ref
         is_in(FINITE, word)
             || word.ends_with("n't")
             || word.ends_with("'s")
-            || (word.ends_with("ed"))
+            || word.ends_with("ed")
             || (!verb.contains('\'') && **word == verb)
     };
     let is_own = before.first().is_some_and(|first| is_in(" me us ", first) || is_in(IMPERATIVES, first))
         || matches!(before, [.., "call" | "calls" | "called", "me"]);
     let is_noun = before.last().is_some_and(|last| is_in(" my our the a ", last));
-    let until = if is_noun { 0 } else { 1 };
+    let until = usize::from(!is_noun);
     if is_own || !before.iter().chain(behind.iter().take(until)).any(is_verb) {
         return Ok(());
     }
