@@ -62,7 +62,7 @@ pub enum Accepted {
     New,
     /// It had been kept before.
     Duplicate,
-    /// It is for others than the bot. No inbox keeps it.
+    /// It does not address the bot, and is not kept for an answer.
     Unaddressed,
 }
 

@@ -41,8 +41,8 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Returns a message as a recent one of its chat: its words, the content that it passes on, and the names of its files.
-    /// `None` for a message without content and for other events.
+    /// Returns a message as a recent one of its chat: its words, the content that it passes on, and the names of its files,
+    /// without their handles. `None` for a message without content and for other events.
     #[must_use]
     pub fn to_recent(&self) -> Option<PointedAt> {
         let InboundKind::Message { text, attachments, .. } = &self.kind else { return None };

@@ -56,7 +56,7 @@ impl PointedKind {
         }
     }
 
-    /// Returns whether the message itself shows the content, rather than a message that it answers.
+    /// Returns whether the content is part of the message itself, and not of a message that it answers.
     pub(crate) fn is_passed_on(self) -> bool {
         !matches!(self, Self::Reply | Self::Quote | Self::Opening | Self::Recent)
     }

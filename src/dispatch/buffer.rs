@@ -25,7 +25,7 @@ impl EventSink for Shared {
         })
     }
 
-    /// Platforms with positions have a history for bots.
+    /// Passes the event on. Platforms with positions have a history for bots, so nothing is buffered.
     fn accept_at<'a>(
         &'a self,
         inbound: Inbound,
@@ -74,6 +74,7 @@ impl Shared {
         (wanted && rules.access.chats.permits(&inbound.address.chat)).then_some(rules)
     }
 
+    /// Buffers a message that does not address the bot, or changes a buffered one.
     async fn buffer(
         &self,
         rules: &AccountRules,
@@ -83,8 +84,12 @@ impl Shared {
         let (db, place) = (self.db.within(STORE_TIMEOUT), place(&inbound.address, rules.context));
         match &inbound.kind {
             InboundKind::Edit { text } => {
-                let text = without_secret(text);
-                db.edit_buffered(place, &inbound.message, &inbound.sender.id, &text).await
+                let person = inbound.sender.id.as_str();
+                // The row of another bot has no id, and that of a person who is not admitted gets no words.
+                if person.is_empty() || !self.admits(&rules.access, &place.account, Some(person)) {
+                    return Ok(());
+                }
+                db.edit_buffered(place, &inbound.message, person, &without_secret(text)).await
             }
             InboundKind::Message { .. } if accepted == Accepted::Unaddressed => {
                 let Some(message) = self.buffered(rules, inbound, place) else { return Ok(()) };
@@ -94,8 +99,8 @@ impl Shared {
         }
     }
 
-    /// Returns a message as the store keeps it. For an author that the account does not admit, the row has neither words nor
-    /// a name: it only counts.
+    /// Returns a message as the store keeps it; `None` for one without content. The row of an author that the account does
+    /// not admit has neither words nor a name, and only counts.
     fn buffered(
         &self,
         rules: &AccountRules,
@@ -122,8 +127,8 @@ impl Shared {
         })
     }
 
-    /// Returns the buffered messages of the place of a turn, oldest first, up to the time of its newest message. No other
-    /// turn is given them.
+    /// Returns the buffered messages of the place of a turn, oldest first, up to the time of its newest message. No later
+    /// turn gets them.
     pub(super) async fn take_buffered(
         &self,
         context: GroupContext,
@@ -165,6 +170,7 @@ fn place(address: &Address, context: GroupContext) -> BufferPlace {
     }
 }
 
+/// Returns the limits of a place at this time.
 fn limits(context: GroupContext) -> BufferLimits {
     let now = clock::now();
     let age = i64::try_from(context.age.as_millis()).unwrap_or(i64::MAX);
@@ -172,7 +178,7 @@ fn limits(context: GroupContext) -> BufferLimits {
     BufferLimits { messages, oldest: now.saturating_sub(age), now }
 }
 
-/// Returns a text without the secret that it gives to a command.
+/// Returns a text without the secret that it passes to a command.
 fn without_secret(text: &str) -> String {
     conceal(text).map_or_else(|| text.to_owned(), |concealed| concealed.shown)
 }

@@ -119,8 +119,11 @@ impl PointedReader<'_> {
     /// and are not heard in the group of a person who may.
     fn admitted(&self, inbound: &Inbound, pieces: &[PointedAt]) -> Vec<Pointed> {
         let (access, account) = (&self.policy.access, &inbound.address.account);
-        let admits =
-            |piece: &&PointedAt| piece.own || self.shared.admits(access, account, piece.author_id.as_deref());
+        // A buffered row without content belongs to an author who was not admitted at that time.
+        let admits = |piece: &&PointedAt| {
+            piece.own
+                || (!piece.is_empty() && self.shared.admits(access, account, piece.author_id.as_deref()))
+        };
         let (heard, others): (Vec<&PointedAt>, Vec<&PointedAt>) = pieces.iter().partition(admits);
         let mut pointed: Vec<Pointed> = heard.into_iter().map(|piece| self.named(piece)).collect();
         if !others.is_empty() {

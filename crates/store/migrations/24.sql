@@ -1,6 +1,6 @@
 -- Messages of groups that do not address the bot, of accounts that keep them because their platform gives bots no history.
--- `topic` is empty outside of topics. `person` is empty for an author who may not use the bot; the row has no words then.
--- `piece` is JSON without the text. `taken` is the event whose turn was given the message.
+-- `topic` is empty outside of topics. `person` is empty for an author who may not use the bot, whose row has neither name nor words,
+-- and for another bot. `piece` is JSON without the text. `taken` is the first event of the turn that got the message.
 CREATE TABLE buffered_messages (
     id ITEM_ID,
     account TEXT NOT NULL,

@@ -1,4 +1,4 @@
-//! Messages of groups that do not address the bot, for platforms that give bots no history. Each is given to one turn.
+//! Messages of groups that do not address the bot, for platforms that give bots no history. Each goes to one turn.
 
 use crate::{
     Db, InboxItemId, StoreError, crash,
@@ -29,13 +29,13 @@ pub struct BufferedMessage {
     pub event_key: String,
     /// The platform's id of the message.
     pub message: String,
-    /// The author's id; empty for an author who may not use the bot.
+    /// The author's id; empty for an author who may not use the bot, and for another bot.
     pub person: String,
-    /// The author's name; empty likewise.
+    /// The author's name; empty for an author who may not use the bot.
     pub name: String,
-    /// The words; empty likewise.
+    /// The words; empty for an author who may not use the bot.
     pub text: String,
-    /// Everything else that is known of the message, JSON.
+    /// The other content of the message, JSON.
     pub piece: String,
     /// Time of the message, in milliseconds since 1970.
     pub at: i64,
@@ -52,14 +52,14 @@ pub struct BufferLimits {
     pub now: i64,
 }
 
-/// Messages that a turn is given.
+/// Request of a turn for the messages of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferTake {
     /// Place of the messages.
     pub place: BufferPlace,
-    /// The first event of the turn. The same event is given the same messages again.
+    /// First event of the turn. A repeated request for the same event returns the same messages.
     pub by: InboxItemId,
-    /// Maximum number of messages; the newest count.
+    /// Maximum number of messages, counted from the newest.
     pub max: i64,
     /// Time of the oldest message, in milliseconds since 1970.
     pub since: i64,
@@ -93,8 +93,8 @@ impl Db {
         self.write(&crash::BUFFER_EDIT, data, |(place, edit), tx| Box::pin(edit_text(tx, place, edit))).await
     }
 
-    /// Gives a turn the buffered messages of a place that no other turn was given, oldest first: the text and the JSON of
-    /// each. Deletes those that other turns were given.
+    /// Marks the buffered messages of a place for a turn, and returns the text and the JSON of each, oldest first. Deletes the
+    /// messages that were marked for other turns.
     pub async fn take_buffered(&self, take: BufferTake) -> Result<Vec<(String, String)>, StoreError> {
         self.write(&crash::BUFFER_TAKE, take, |take, tx| Box::pin(take_messages(tx, take))).await
     }
@@ -142,7 +142,7 @@ async fn edit_text(
     place: &BufferPlace,
     [message, person, text]: &[String; 3],
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE buffered_messages SET text = $1, bytes = $2 + LENGTH(piece)
+    let sql = "UPDATE buffered_messages SET text = $1, bytes = $2 + OCTET_LENGTH(piece)
         WHERE account = $3 AND chat = $4 AND message = $5 AND person = $6 AND person <> ''";
     let edit = query(sql).bind(text).bind(size(text)).bind(&place.account).bind(&place.chat);
     edit.bind(message).bind(person).execute(tx).await?;
