@@ -212,7 +212,7 @@ impl Client {
         wait.clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    /// Reads a conversation, and returns whether the model did not fail.
+    /// Reads a conversation, and returns whether the model can be asked for others. An empty budget is only one user's.
     async fn read_one(&self, learning: &Learning, reader: &str, is_last: bool) -> bool {
         let setup = self.setup();
         let memory = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware);
@@ -232,7 +232,11 @@ impl Client {
         };
         let Err(error) = outcome else { return true };
         reading.note_failure(&error).await;
-        !matches!(error, LearnError::Model(_) | LearnError::Stopping)
+        match error {
+            LearnError::Model(error) => matches!(error, ModelError::Budget(_)),
+            LearnError::Stopping => false,
+            _ => true,
+        }
     }
 
     async fn give_up(&self, learning: &Learning) {
