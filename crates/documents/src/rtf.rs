@@ -157,11 +157,11 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Begins an entry of a list. Bullets are often signs of a font that only the writer has.
+    /// Begins an entry of a list. A bullet becomes a hyphen, because many are signs of a font that only the writer has.
     fn end_label(&mut self, is_hidden: bool) {
         let label = std::mem::take(&mut self.label);
         let label = label.trim();
-        let is_number = label.starts_with(char::is_alphanumeric);
+        let is_number = label.contains(char::is_alphanumeric);
         if !is_hidden {
             self.paragraph.push_str(if is_number { label } else { "-" });
             self.paragraph.push(' ');
@@ -409,8 +409,8 @@ mod tests {
             "| a | b\\|c |\n| --- | --- |\n| 1 2 | 3 |\n\nafter\n",
         );
         check(
-            "{\\rtf1 {\\listtext\\'95\\tab}first\\par{\\listtext 2.\\tab}second\\par}",
-            "- first\n\n2. second\n",
+            "{\\rtf1 {\\listtext\\'95\\tab}first\\par{\\listtext 2.\\tab}second\\par{\\listtext (c)\\tab}third\\par}",
+            "- first\n\n2. second\n\n(c) third\n",
         );
         check(
             "{\\rtf1 {\\listtext\\pard\\plain \\u-3913\\'3f\\tab}first\\par{\\v{\\pntext 3}}second\\par}",
