@@ -73,6 +73,8 @@ pub struct DingTalkConfig {
     pub stream_interval: Duration,
     /// Boundaries of conversations in a group.
     pub group_conversations: GroupConversations,
+    /// Whether the account keeps messages of groups that do not address the bot.
+    pub reads_groups: bool,
 }
 
 /// An app with its robot on DingTalk.
@@ -172,8 +174,12 @@ impl DingTalkChannel {
             cards_work: AtomicBool::new(false),
             taken_back: Mutex::default(),
         };
-        let decoder =
-            DingTalkDecoder { account: config.account.clone(), groups: config.group_conversations, seal };
+        let decoder = DingTalkDecoder {
+            account: config.account.clone(),
+            groups: config.group_conversations,
+            reads_groups: config.reads_groups,
+            seal,
+        };
         let (names, health) = (Names::default(), HealthCell::default());
         Ok(Self { config, api, state: Arc::new(state), decoder, names, health })
     }

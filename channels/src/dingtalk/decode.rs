@@ -31,6 +31,7 @@ pub enum GroupConversations {
 pub(super) struct DingTalkDecoder {
     pub(super) account: String,
     pub(super) groups: GroupConversations,
+    pub(super) reads_groups: bool,
     pub(super) seal: NameSeal,
 }
 
@@ -78,8 +79,9 @@ impl DingTalkDecoder {
             message: id,
             reply_to: answered(data),
             sender: Sender { name: named(data, &sender), id: sender, language: None },
-            // A group's messages come only where the bot was mentioned, unless DingTalk says otherwise.
-            addressed: private || data["isInAtList"].as_bool() != Some(false),
+            // A group may let people speak to the robot without a mention. Where the account keeps messages of groups, only a
+            // mention asks for an answer.
+            addressed: private || !self.reads_groups || data["isInAtList"].as_bool() != Some(false),
             at: number(&data["createAt"]).unwrap_or(0),
             pointed,
             hint: serde_json::to_value(hint).ok(),

@@ -61,6 +61,7 @@ pub(super) fn channel(url: &str, cards: bool) -> DingTalkChannel {
         card: cards.then_some(style),
         stream_interval: Duration::from_millis(800),
         group_conversations: GroupConversations::Group,
+        reads_groups: false,
     };
     DingTalkChannel::new(config).unwrap()
 }

@@ -1,7 +1,7 @@
 //! Recent messages of a group that the model reads beside a question: their source, how many, and how old.
 
 use super::{
-    super::{quantity::NumberUnit, reader::Section},
+    super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
     AccountPolicy,
 };
 use std::time::Duration;
@@ -36,6 +36,13 @@ impl GroupContext {
     pub(crate) fn is_buffered(&self) -> bool {
         self.messages > 0 && self.history != GroupHistory::Platform
     }
+}
+
+/// Returns whether an account may want messages of groups. The limits themselves are read with the account's policy, which
+/// changes without a new connection.
+pub(super) fn is_wanted(section: &Section<'_>) -> bool {
+    let messages = section.entry("context").and_then(|context| context.node.entry("messages"));
+    messages.is_some_and(|messages| messages.node.value != NodeValue::Int(0))
 }
 
 /// Reads the limits of group context. The default is off for an account that is open to all, which has strangers in its

@@ -2,7 +2,7 @@
 
 use super::{
     super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
-    GroupHistory, Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader, context,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -72,6 +72,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         card,
         stream_interval: Duration::from_millis(interval),
         group_conversations,
+        reads_groups: context::is_wanted(section),
     })))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     super::{model::is_local, raw::NodeValue, reader::Section},
-    GroupHistory, Menu, Platform, PlatformReader,
+    GroupHistory, Menu, Platform, PlatformReader, context,
 };
 use pudu_channels::{
     Channel, ChannelError,
@@ -89,9 +89,6 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let webhook = webhook(&section.section("webhook").needed(delivered));
     let require_mention = section.flag("require_mention").or(true);
     let mode = if delivered { webhook? } else { TelegramUpdateMode::Polling };
-    // The value itself is read with the account's policy, which changes without a new connection.
-    let messages = section.entry("context").and_then(|context| context.node.entry("messages"));
-    let reads_groups = messages.is_some_and(|messages| messages.node.value != NodeValue::Int(0));
     let (account, commands) = (String::new(), Menu::new());
     Some(Arc::new(TelegramAccountConfig(TelegramConfig {
         account,
@@ -99,7 +96,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         api_url,
         mode,
         require_mention,
-        reads_groups,
+        reads_groups: context::is_wanted(section),
         commands,
     })))
 }

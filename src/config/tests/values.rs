@@ -465,7 +465,7 @@ fn a_dingtalk_account_has_all_that_it_needs() {
     };
     assert_eq!(
         read("channels: {dingtalk: {client_id: ding1, client_secret: $T, card_template_id: \"\"}}"),
-        config("ding1", "None", "stream_interval: 800ms, group_conversations: Group")
+        config("ding1", "None", "stream_interval: 800ms, group_conversations: Group, reads_groups: false")
     );
     assert_eq!(
         read(
@@ -475,7 +475,7 @@ fn a_dingtalk_account_has_all_that_it_needs() {
         config(
             "r1",
             "Some(CardStyle { template: \"t1\", content_key: \"text\", buttons_key: Some(\"b\") })",
-            "stream_interval: 1.5s, group_conversations: User"
+            "stream_interval: 1.5s, group_conversations: User, reads_groups: false"
         )
     );
     let typed =

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn decoder(groups: GroupConversations) -> DingTalkDecoder {
-    DingTalkDecoder { account: "dingtalk".into(), groups, seal: NameSeal::new("secret".into()) }
+    let seal = NameSeal::new("secret".into());
+    DingTalkDecoder { account: "dingtalk".into(), groups, reads_groups: false, seal }
 }
 
 /// A text as DingTalk delivers it, with other fields in place of its own.
@@ -67,14 +68,16 @@ fn a_group_is_one_conversation_or_one_for_each_person() {
 }
 
 #[test]
-fn a_group_message_addresses_the_robot_unless_dingtalk_says_otherwise() {
-    let addressed = |mentioned: Value, kind: &str| {
+fn a_group_message_without_a_mention_is_unaddressed_only_where_groups_are_read() {
+    let addressed = |reads_groups: bool, mentioned: Value, kind: &str| {
         let fields = json!({"conversationType": kind, "conversationId": "cidG1==", "isInAtList": mentioned});
-        decoder(GroupConversations::Group).message(&said(&fields)).unwrap().addressed
+        let decoder = DingTalkDecoder { reads_groups, ..decoder(GroupConversations::Group) };
+        decoder.message(&said(&fields)).unwrap().addressed
     };
-    assert!(addressed(json!(true), "2") && addressed(Value::Null, "2"));
-    assert!(!addressed(json!(false), "2"));
-    assert!(addressed(json!(false), "1"), "a single chat needs no mention");
+    assert!(addressed(true, json!(true), "2") && addressed(true, Value::Null, "2"));
+    assert!(!addressed(true, json!(false), "2"));
+    assert!(addressed(false, json!(false), "2"), "the group lets people speak without a mention");
+    assert!(addressed(true, json!(false), "1"), "a single chat needs no mention");
 }
 
 #[test]

@@ -18,7 +18,12 @@ fn check(fields: Value, words: &str, expected: &[PointedAt]) {
     });
     data.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let groups = GroupConversations::Group;
-    let decoder = DingTalkDecoder { account: "d".into(), groups, seal: NameSeal::new("secret".into()) };
+    let decoder = DingTalkDecoder {
+        account: "d".into(),
+        groups,
+        reads_groups: false,
+        seal: NameSeal::new("secret".into()),
+    };
     let inbound = decoder.message(&data).unwrap_or_else(|| panic!("{fields} is dropped"));
     let InboundKind::Message { text, .. } = &inbound.kind else { panic!("{fields}") };
     assert_eq!((text.as_str(), inbound.pointed.as_slice()), (words, expected), "{fields}");
