@@ -453,6 +453,34 @@ async fn telegram_messages_of_a_group_are_buffered_and_given_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_question_comes_before_recent_messages_and_an_answered_one_is_given_once() {
+    let (house, ada, [bob, _]) = group_of_three("context: {messages: 50, minutes: 60}").await;
+    for number in 0..12 {
+        bob.say(&format!("NUMBER{number} {}", "word ".repeat(800)));
+    }
+    let dam = bob.say("THEDAM leaks");
+    house.telegram.post(ada.chat, ada.person, &Post::text("@pudu_bot explain").reply_to(dam)).unwrap();
+    let (_, pointed) = asked(&house, 1).await;
+    assert_foreign(&pointed, &["THEDAM leaks", "NUMBER11"]);
+    assert_eq!(pointed.matches("THEDAM").count(), 1, "{pointed}");
+    assert!(!pointed.contains("NUMBER0 "), "the oldest is cut");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_album_of_a_group_is_for_the_bot_if_one_part_names_it() {
+    let (house, ada, _) = group_of_three("context: {messages: 50, minutes: 60}").await;
+    let csv = |name: &str| Upload::document(name, "text/csv", "1,2");
+    let post = Post::text("@pudu_bot compare").file(csv("a.csv")).file(csv("b.csv"));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    let (_, pointed) = asked(&house, 1).await;
+    assert_eq!(pointed, "", "no part is a recent message");
+    let request = house.model.requests()[0].body.to_string();
+    for path in ["uploads/a.csv", "uploads/b.csv"] {
+        assert!(request.contains(path), "{path} is missing in {request}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_is_buffered_only_where_the_account_asks_for_it() {
     let (house, ada, [bob, _]) = group_of_three("").await;
     bob.say("CHATTER");

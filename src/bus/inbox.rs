@@ -65,6 +65,9 @@ struct Inner {
 /// Location of a person's message: its address and number.
 type MessagePlace = (Address, String);
 
+/// An album: the address and the sender of its parts, and its id.
+type AlbumPlace = (Address, String, String);
+
 /// Outcome of storing an event, once it is known. All copies of the event wait for the same one.
 type StoreOutcome = Option<Result<Accepted, AcceptError>>;
 
@@ -100,6 +103,8 @@ struct HeldEvent {
     bytes: usize,
     /// Location of a person's message; `None` for other events.
     place: Option<MessagePlace>,
+    /// The album of a message, if it is a part of one.
+    album: Option<AlbumPlace>,
 }
 
 impl Inbox {
@@ -223,6 +228,9 @@ impl Inbox {
             let changed = matches!(inbound.kind, InboundKind::Edit { .. } | InboundKind::Recall);
             if changed && let Some(address) = self.waiting(&inbound) {
                 inbound = Inbound { address, addressed: true, ..inbound };
+            } else if self.0.held().has_part(&inbound) {
+                // Only one part of an album names the bot.
+                inbound.addressed = true;
             } else if matches!(inbound.kind, InboundKind::Message { .. }) && inbound.reply_to.is_some() {
                 return Box::pin(self.accept_answer(inbound, position));
             } else {
@@ -375,7 +383,7 @@ impl HeldEvents {
         let waiting = self.accounts.entry(account.clone()).or_default();
         waiting.events += 1;
         waiting.bytes += bytes;
-        HeldEvent { account, bytes, place: place(inbound) }
+        HeldEvent { account, bytes, place: place(inbound), album: album(inbound) }
     }
 
     /// Counts an event no more.
@@ -396,23 +404,33 @@ impl HeldEvents {
         waiting.events >= limit || (waiting.events > 0 && waiting.bytes + bytes > MAX_WAITING_BYTES)
     }
 
+    /// Returns whether another part of the album of a message is held.
+    fn has_part(&self, part: &Inbound) -> bool {
+        let album = album(part);
+        album.is_some() && self.events().any(|event| event.album == album)
+    }
+
+    fn events(&self) -> impl Iterator<Item = &HeldEvent> {
+        self.items.values().chain(self.rooms.values().map(|(event, _)| event))
+    }
+
     /// Returns the whole address of a message in the chat of `near`.
     fn place(&self, near: &Address, message: &str) -> Option<Address> {
         let same = |(address, held): &&MessagePlace| {
             held == message && address.account == near.account && address.chat == near.chat
         };
-        self.items
-            .values()
-            .chain(self.rooms.values().map(|(event, _)| event))
-            .filter_map(|event| event.place.as_ref())
-            .find(same)
-            .map(|(address, _)| address.clone())
+        self.events().filter_map(|event| event.place.as_ref()).find(same).map(|(address, _)| address.clone())
     }
 }
 
 fn place(inbound: &Inbound) -> Option<MessagePlace> {
     let theirs = matches!(inbound.kind, InboundKind::Message { .. });
     theirs.then(|| (inbound.address.clone(), inbound.message.clone()))
+}
+
+fn album(inbound: &Inbound) -> Option<AlbumPlace> {
+    let InboundKind::Message { album: Some(album), .. } = &inbound.kind else { return None };
+    Some((inbound.address.clone(), inbound.sender.id.clone(), album.clone()))
 }
 
 fn stopping() -> AcceptError {

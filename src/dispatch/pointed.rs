@@ -91,7 +91,7 @@ impl PointedReader<'_> {
         let newest = said.last().unwrap_or(first);
         let look = timeout(LOOK_UP_TIMEOUT, self.history(first, newest, wanted));
         match self.cancel.run_until_cancelled(look).await {
-            Some(Ok(Ok(pieces))) => self.admitted(&first.inbound, &pieces),
+            Some(Ok(Ok(pieces))) => self.admitted(&first.inbound, &unanswered(pieces, said)),
             Some(Ok(Err(error))) => {
                 tracing::warn!(%error, "failed to read recent messages of a group");
                 vec![recent_note(format!("⚠️ {}", unread(&error)))]
@@ -175,6 +175,21 @@ impl PointedReader<'_> {
         tracing::warn!(problem, kind = piece.kind.name(), "failed to read content that a message points at");
         vec![PointedAt { problem: Some(problem), reference: None, ..piece.clone() }]
     }
+}
+
+/// Returns recent messages without those that the turn answers: they come whole and with their files.
+fn unanswered(mut pieces: Vec<PointedAt>, said: &[InboxItem]) -> Vec<PointedAt> {
+    let names =
+        |piece: &PointedAt| piece.attachments.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
+    let is_same = |a: &PointedAt, b: &PointedAt| {
+        a.at.is_some() && a.at == b.at && a.author == b.author && a.text == b.text && names(a) == names(b)
+    };
+    let pointed: Vec<&PointedAt> = said.iter().flat_map(|arrival| &arrival.inbound.pointed).collect();
+    let answers = |piece: &PointedAt| {
+        pointed.iter().any(|other| other.kind == PointedKind::Reply && is_same(other, piece))
+    };
+    pieces.retain(|piece| !answers(piece));
+    pieces
 }
 
 fn recent_note(note: String) -> Pointed {

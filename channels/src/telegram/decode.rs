@@ -80,8 +80,10 @@ impl TelegramDecoder<'_> {
     }
 
     fn edit(&self, key: EventKey, message: &TelegramMessage) -> Option<Inbound> {
-        // A shared location moves by edits; those say nothing.
-        message.text.as_ref().or(message.caption.as_ref())?;
+        // A shared location moves by edits; those say nothing. A file without words may have lost its caption.
+        if message.text.is_none() && message.caption.is_none() && attachments(&message.content).is_empty() {
+            return None;
+        }
         let words = words(message, self.me);
         let kind = InboundKind::Edit { text: words.text.clone() };
         self.inbound(key, message, &words, kind)
@@ -94,7 +96,7 @@ impl TelegramDecoder<'_> {
         words: &MessageText,
         kind: InboundKind,
     ) -> Option<Inbound> {
-        if message.chat.kind == "channel" || message.is_automatic_forward {
+        if message.chat.kind == "channel" {
             return None;
         }
         let private = message.chat.kind == "private";
@@ -104,14 +106,17 @@ impl TelegramDecoder<'_> {
         let own =
             |answered: &TelegramMessage| answered.from.as_ref().is_some_and(|from| from.id == self.me.id);
         let addressed = private || !self.require_mention || words.addressed || answered.is_some_and(own);
+        // A post of the linked channel is for all.
+        let addressed = is_person && addressed && !message.is_automatic_forward;
         Some(Inbound {
             key,
             address: self.address(message),
             private,
             message: message.message_id.to_string(),
-            reply_to: answered.map(|answered| answered.message_id.to_string()),
+            // Nothing has to be looked up for messages to others: Telegram tells whose message is answered.
+            reply_to: answered.filter(|_| addressed).map(|answered| answered.message_id.to_string()),
             sender,
-            addressed: is_person && addressed,
+            addressed,
             at: message.edit_date.unwrap_or(message.date).saturating_mul(1000),
             pointed: Vec::new(),
             hint: None,

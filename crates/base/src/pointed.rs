@@ -11,6 +11,8 @@ const MAX_CHARS: usize = 40_000;
 const MAX_NAME_CHARS: usize = 100;
 /// Maximum length of a note, in characters.
 const MAX_NOTE_CHARS: usize = 500;
+/// Kind of recent messages, which have what the other pieces leave of [`MAX_CHARS`].
+const RECENT: &str = "recent";
 /// Name of the mark around it. [`foreign`] breaks it in every text.
 const MARK: &str = "pointed_at";
 
@@ -61,7 +63,7 @@ struct PieceHead {
 /// piece, and each line of its text behind "> ". No text can write any of these.
 #[must_use]
 pub fn render(pointed: &[Pointed]) -> String {
-    let (mut rendered, mut left) = (String::new(), MAX_CHARS);
+    let (mut rendered, mut shares) = (String::new(), shares(pointed).into_iter());
     for (at, group) in pointed.chunk_by(|a, b| a.kind == b.kind).enumerate() {
         let kind = group.first().map(|one| name(&one.kind)).unwrap_or_default();
         let kind: String = kind.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -69,11 +71,24 @@ pub fn render(pointed: &[Pointed]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(rendered, "{gap}<{MARK} kind=\"{kind}\">");
         for one in group {
-            one.render(&mut left, &mut rendered);
+            one.render(shares.next().unwrap_or_default(), &mut rendered);
         }
         let _ = write!(rendered, "</{MARK}>");
     }
     rendered
+}
+
+/// Returns how many characters of each text are kept. What the message itself points at comes first, then recent
+/// messages, the newest first.
+fn shares(pointed: &[Pointed]) -> Vec<usize> {
+    let (mut shares, mut left) = (vec![0; pointed.len()], MAX_CHARS);
+    let (recent, own): (Vec<_>, Vec<_>) =
+        pointed.iter().zip(&mut shares).partition(|(one, _)| one.kind == RECENT);
+    for (one, share) in own.into_iter().chain(recent.into_iter().rev()) {
+        *share = foreign::text(one.text.trim()).chars().count().min(left);
+        left -= *share;
+    }
+    shares
 }
 
 /// Returns about how many bytes [`render`] makes of pointed-at content.
@@ -87,7 +102,7 @@ pub fn size(pointed: &[Pointed]) -> usize {
 }
 
 impl Pointed {
-    fn render(&self, left: &mut usize, rendered: &mut String) {
+    fn render(&self, share: usize, rendered: &mut String) {
         let head = PieceHead {
             author: self.author.as_deref().map(name),
             yours: self.own,
@@ -100,15 +115,14 @@ impl Pointed {
             let _ = writeln!(rendered, "[{}]", foreign::line(note, MAX_NOTE_CHARS));
         }
         let text = foreign::text(self.text.trim());
-        let kept: String = text.chars().take(*left).collect();
+        let kept: String = text.chars().take(share).collect();
         for line in kept.split(['\n', '\u{2028}', '\u{2029}']).filter(|_| !kept.is_empty()) {
             let _ = writeln!(rendered, "> {line}");
         }
-        let cut = text.chars().count().saturating_sub(*left);
+        let cut = text.chars().count().saturating_sub(share);
         if cut > 0 {
             let _ = writeln!(rendered, "[{cut} more characters are left out]");
         }
-        *left = left.saturating_sub(kept.chars().count());
     }
 }
 
@@ -163,5 +177,15 @@ mod tests {
         let rendered = render(&[piece("reply", "Ann", &long), piece("quote", "Bob", &"x".repeat(30))]);
         assert!(rendered.contains("> xxxxxxxxxx\n[20 more characters are left out]"));
         assert_eq!(rendered.matches('é').count(), MAX_CHARS - 10);
+    }
+
+    #[test]
+    fn recent_messages_have_what_the_rest_leaves_and_the_oldest_is_cut_first() {
+        let recent = |letter: &str| piece(RECENT, "Ann", &letter.repeat(15_000));
+        let rendered = render(&[recent("a"), recent("b"), recent("c"), piece("reply", "Bob", "REPLY")]);
+        let count = |letter: char| rendered.matches(letter).count();
+        assert!(rendered.contains("> REPLY\n"), "{rendered}");
+        assert!(count('c') >= 15_000 && count('b') >= 15_000, "the newest are whole");
+        assert!(rendered.contains("[5005 more characters are left out]"), "the oldest is cut");
     }
 }

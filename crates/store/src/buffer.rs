@@ -159,7 +159,7 @@ async fn take_messages(tx: &mut Tx<'_>, take: &BufferTake) -> Result<Vec<(String
         WHERE account = $1 AND chat = $2 AND topic = $3 AND taken IS NULL AND at BETWEEN $5 AND $6";
     at(mark).bind(by.0).bind(*since).bind(*until).execute(tx).await?;
     let marked = "SELECT text, piece FROM buffered_messages
-        WHERE account = $1 AND chat = $2 AND topic = $3 AND taken = $4 ORDER BY id DESC LIMIT $5";
+        WHERE account = $1 AND chat = $2 AND topic = $3 AND taken = $4 ORDER BY at DESC, id DESC LIMIT $5";
     let mut taken: Vec<(String, String)> = at(marked).bind(by.0).bind(*max).fetch_all(tx).await?;
     taken.reverse();
     Ok(taken)

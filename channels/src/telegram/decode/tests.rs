@@ -120,8 +120,8 @@ fn an_answer_to_the_bots_own_message_is_for_the_bot() {
     assert_eq!(decode(&update(message(GROUP, fields))), Some(wanted));
 
     let fields = json!({"text": "and?", "reply_to_message": answered(8, json!({}))});
-    let wanted = Inbound { reply_to: Some("9".into()), ..inbound(GROUP, said("and?")) };
-    assert_eq!(decode(&update(message(GROUP, fields))), Some(wanted));
+    let decoded = decode(&update(message(GROUP, fields))).unwrap();
+    assert_eq!((decoded.addressed, decoded.reply_to), (false, None), "nothing is looked up for it");
 }
 
 #[test]
@@ -148,6 +148,10 @@ fn an_edit_carries_the_new_words() {
     });
     let wanted = Inbound { at: 1_700_000_060_000, ..inbound(7, InboundKind::Edit { text: "better".into() }) };
     assert_eq!(decode(&edited), Some(wanted));
+    let bare = message(7, json!({"photo": [{"file_id": "F"}], "edit_date": 1_700_000_060}));
+    let bare = json!({"update_id": 123, "edited_message": bare});
+    let wanted = Inbound { at: 1_700_000_060_000, ..inbound(7, InboundKind::Edit { text: String::new() }) };
+    assert_eq!(decode(&bare), Some(wanted), "the caption is gone");
     let moved = json!({"update_id": 123, "edited_message": message(7, json!({"location": {"latitude": 1, "longitude": 2}}))});
     assert_eq!(decode(&moved), None);
 }
@@ -281,14 +285,20 @@ fn a_message_of_another_bot_never_addresses_this_one() {
 }
 
 #[test]
+fn a_post_of_the_linked_channel_never_addresses_the_bot() {
+    let fields = json!({"text": "@pudu_bot hi", "entities": [entity("mention", 0, 9)], "is_automatic_forward": true,
+        "sender_chat": {"id": -1, "type": "channel", "title": "News"}});
+    for require_mention in [true, false] {
+        let post = decode_with(require_mention, &update(message(GROUP, fields.clone()))).unwrap().inbound;
+        assert_eq!((post.addressed, post.sender.id.as_str()), (false, "-1"));
+    }
+}
+
+#[test]
 fn what_does_not_concern_the_bot_is_passed_over() {
     let cases = [
         update(message(GROUP, json!({"text": "hi", "from": {"id": 42, "is_bot": true}}))),
         update(message(7, json!({"text": "hi", "from": {"id": 8, "is_bot": true}}))),
-        update(message(
-            GROUP,
-            json!({"text": "hi", "is_automatic_forward": true, "sender_chat": {"id": -1}}),
-        )),
         update(message(GROUP, json!({"new_chat_title": "x"}))),
         update(message(GROUP, json!({"migrate_to_chat_id": -1002}))),
         json!({"update_id": 123, "channel_post": message(GROUP, json!({"text": "hi"}))}),

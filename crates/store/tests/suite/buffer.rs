@@ -52,6 +52,8 @@ pub(crate) async fn a_turn_is_given_each_message_once(db: Db) {
     assert_eq!(texts(&db, take(7, 2)).await, expected, "the same turn after a restart");
     assert_eq!(texts(&db, take(8, 9)).await, ["text 3"]);
     assert_eq!(texts(&db, take(9, 9)).await, [""; 0]);
+    keep(&db, [6, 5]).await;
+    assert_eq!(texts(&db, take(11, 9)).await, ["text 5", "text 6"], "webhooks deliver side by side");
     let topic = BufferTake { place: place("topic"), ..take(10, 9) };
     assert_eq!(texts(&db, topic).await, ["text 4"]);
 }
