@@ -1,10 +1,10 @@
 //! Any text as a URL that a model chose: what is let through is of the web and names no address inside.
 #![no_main]
 
-use pudu_net::guard::{Allowed, closed};
+use pudu_net::guard::{AllowedTargets, closed};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    if let Ok(url) = Allowed::default().read(text) {
+    if let Ok(url) = AllowedTargets::default().read(text) {
         assert!(matches!(url.scheme(), "http" | "https"));
         assert!(url.username().is_empty() && url.password().is_none());
         let address = match url.host().expect("a host") {
@@ -15,7 +15,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         assert!(address.is_none_or(|address| closed(address).is_none()), "{url}");
         // Written out it may be longer than what is read.
         if url.as_str().len() <= 8 * 1024 {
-            assert_eq!(Allowed::default().read(url.as_str()), Ok(url));
+            assert_eq!(AllowedTargets::default().read(url.as_str()), Ok(url));
         }
     }
 });
