@@ -4,6 +4,7 @@
 
 mod concealed;
 mod delivery;
+mod held;
 mod inbox;
 mod lane;
 mod outbox;

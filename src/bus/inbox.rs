@@ -4,6 +4,7 @@ use crate::{
     bus::{
         STORE_TIMEOUT,
         concealed::{ConcealedValues, EventIdentity},
+        held::{HeldEvents, StoreOutcome},
         retry_until_stored,
     },
     clock,
@@ -16,7 +17,6 @@ use pudu_channels::{
 use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 use secrecy::SecretString;
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Instant,
 };
@@ -29,9 +29,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// An event that waits for its outcome is looked after again if nobody holds it for so long, in
 /// milliseconds: between its commit and the moment it is held lies no more than a few of them.
 const FORGOTTEN: i64 = 15_000;
-/// An account's waiting events may have so many bytes in all: pictures come inside of what is said on the page. One alone
-/// may have more.
-const MAX_WAITING_BYTES: usize = 128 * 1024 * 1024;
 /// At least so many events, of all accounts, may be on their way into the store.
 const MIN_QUEUED_EVENTS: usize = 1024;
 
@@ -62,49 +59,12 @@ struct Inner {
     out: mpsc::Sender<InboxItem>,
 }
 
-/// Location of a person's message: its address and number.
-type MessagePlace = (Address, String);
-
-/// An album: the address and the sender of its parts, and its id.
-type AlbumPlace = (Address, String, String);
-
-/// Outcome of storing an event, once it is known. All copies of the event wait for the same one.
-type StoreOutcome = Option<Result<Accepted, AcceptError>>;
-
 /// An event on its way in.
 struct Incoming {
     inbound: Inbound,
     position: Option<StreamPosition>,
     room: QueueSlot,
     told: watch::Sender<StoreOutcome>,
-}
-
-/// Events that this process looks after.
-#[derive(Default)]
-struct HeldEvents {
-    items: HashMap<InboxItemId, HeldEvent>,
-    /// Events that are not kept yet, and their outcomes.
-    rooms: HashMap<EventIdentity, (HeldEvent, watch::Receiver<StoreOutcome>)>,
-    /// How many items and rooms each account has, and their size.
-    accounts: HashMap<String, WaitingSize>,
-}
-
-/// Size of an account's waiting events.
-#[derive(Clone, Copy, Default)]
-struct WaitingSize {
-    events: usize,
-    bytes: usize,
-}
-
-/// An event that this process looks after.
-struct HeldEvent {
-    account: String,
-    /// Its size, about.
-    bytes: usize,
-    /// Location of a person's message; `None` for other events.
-    place: Option<MessagePlace>,
-    /// The album of a message, if it is a part of one.
-    album: Option<AlbumPlace>,
 }
 
 impl Inbox {
@@ -367,70 +327,6 @@ impl Inner {
         };
         self.db.accept(&item).await.map_err(|error| failed(error.to_string()))
     }
-}
-
-impl HeldEvents {
-    fn hold(&mut self, id: InboxItemId, inbound: &Inbound) {
-        let event = self.event(inbound);
-        let before = self.items.insert(id, event);
-        self.forget(before);
-    }
-
-    /// Counts an event.
-    fn event(&mut self, inbound: &Inbound) -> HeldEvent {
-        let account = inbound.address.account.clone();
-        let bytes = inbound.size();
-        let waiting = self.accounts.entry(account.clone()).or_default();
-        waiting.events += 1;
-        waiting.bytes += bytes;
-        HeldEvent { account, bytes, place: place(inbound), album: album(inbound) }
-    }
-
-    /// Counts an event no more.
-    fn forget(&mut self, event: Option<HeldEvent>) {
-        let Some(event) = event else { return };
-        if let Some(waiting) = self.accounts.get_mut(&event.account) {
-            waiting.events -= 1;
-            waiting.bytes -= event.bytes;
-            if waiting.events == 0 {
-                self.accounts.remove(&event.account);
-            }
-        }
-    }
-
-    /// Returns whether an account has no room for an event of so many bytes.
-    fn is_full(&self, account: &str, bytes: usize, limit: usize) -> bool {
-        let waiting = self.accounts.get(account).copied().unwrap_or_default();
-        waiting.events >= limit || (waiting.events > 0 && waiting.bytes + bytes > MAX_WAITING_BYTES)
-    }
-
-    /// Returns whether another part of the album of a message is held.
-    fn has_part(&self, part: &Inbound) -> bool {
-        let album = album(part);
-        album.is_some() && self.events().any(|event| event.album == album)
-    }
-
-    fn events(&self) -> impl Iterator<Item = &HeldEvent> {
-        self.items.values().chain(self.rooms.values().map(|(event, _)| event))
-    }
-
-    /// Returns the whole address of a message in the chat of `near`.
-    fn place(&self, near: &Address, message: &str) -> Option<Address> {
-        let same = |(address, held): &&MessagePlace| {
-            held == message && address.account == near.account && address.chat == near.chat
-        };
-        self.events().filter_map(|event| event.place.as_ref()).find(same).map(|(address, _)| address.clone())
-    }
-}
-
-fn place(inbound: &Inbound) -> Option<MessagePlace> {
-    let theirs = matches!(inbound.kind, InboundKind::Message { .. });
-    theirs.then(|| (inbound.address.clone(), inbound.message.clone()))
-}
-
-fn album(inbound: &Inbound) -> Option<AlbumPlace> {
-    let InboundKind::Message { album: Some(album), .. } = &inbound.kind else { return None };
-    Some((inbound.address.clone(), inbound.sender.id.clone(), album.clone()))
 }
 
 fn stopping() -> AcceptError {

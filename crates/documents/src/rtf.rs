@@ -162,7 +162,8 @@ impl<'a> RtfReader<'a> {
         let label = std::mem::take(&mut self.label);
         let label = label.trim();
         let is_number = label.contains(char::is_alphanumeric);
-        if !is_hidden {
+        // LibreOffice writes an empty label in front of a heading.
+        if !is_hidden && !label.is_empty() {
             self.paragraph.push_str(if is_number { label } else { "-" });
             self.paragraph.push(' ');
         }
@@ -416,6 +417,7 @@ mod tests {
             "{\\rtf1 {\\listtext\\pard\\plain \\u-3913\\'3f\\tab}first\\par{\\v{\\pntext 3}}second\\par}",
             "- first\n\nsecond\n",
         );
+        check("{\\rtf1 \\outlinelevel0{\\listtext\\pard\\plain \\tab}Plan\\par}", "# Plan\n");
         check("{\\rtf1 word{\\footnote {\\super 1} a note} more\\par}", "word [footnote: 1 a note] more\n");
         check(
             "{\\rtf1 word{\\*\\atnid A}{\\*\\annotation{\\*\\atnref 1}{a {\\b remark}}} more\\par}",

@@ -5,8 +5,10 @@
 //! that of several processes one does; and how far it was read is noted with the facts themselves, so that a death between
 //! the facts and the note in the store makes nothing twice.
 
+mod failure;
 mod turns;
 
+use failure::LearnError;
 pub(super) use turns::said;
 
 use super::{
@@ -24,7 +26,7 @@ use pudu_base::{
 use pudu_harness::side_call;
 use pudu_memory::{
     Changes, LearntMark, MemoryDocument, MemoryError,
-    extract::{AnswerError, Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
+    extract::{Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
 };
 use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, alone, now};
 use std::{
@@ -54,30 +56,6 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Action of the audit entry for facts that were refused.
 const REFUSED_ACTION: &str = "memory_refused";
-
-/// Reason why a conversation was not read.
-#[derive(Debug, thiserror::Error)]
-enum LearnError {
-    #[error(transparent)]
-    Memory(#[from] MemoryTrouble),
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    #[error("the model's answer cannot be used: {0}")]
-    Answer(#[from] AnswerError),
-    #[error("the thread cannot be read: {0}")]
-    Thread(String),
-    #[error("another reader has it by now")]
-    Taken,
-    /// The last reading does not wait for a model that failed: the next start reads.
-    #[error("the model failed while pudu was stopping")]
-    Stopping,
-}
-
-impl From<pudu_store::StoreError> for LearnError {
-    fn from(error: pudu_store::StoreError) -> Self {
-        Self::Memory(error.into())
-    }
-}
 
 /// A conversation that is read, and by whom.
 struct Reading<'a> {
@@ -275,29 +253,6 @@ impl Reading<'_> {
     async fn put_off(&self, later: Learning) {
         if let Err(error) = self.client.0.db.put_off_learning(&later, &self.as_reader()).await {
             tracing::warn!(thread = %later.thread, %error, "failed to put off learning");
-        }
-    }
-
-    /// Notes when a conversation that could not be read is read again, or that it is given up.
-    async fn note_failure(&self, error: &LearnError) {
-        let learning = self.learning.clone();
-        if let LearnError::Model(ModelError::Budget(used)) = error {
-            // The conversation waits until something may be spent again.
-            let pause = if used.busy { RETRY_PAUSE } else { MAX_BUDGET_PAUSE };
-            let due = used.opens.filter(|_| !used.busy).unwrap_or_else(|| now() + millis(pause));
-            return self.put_off(Learning { due, ..learning }).await;
-        }
-        let attempts = learning.attempts + 1;
-        tracing::warn!(thread = %learning.thread, attempts, %error, "failed to learn from conversation");
-        match error {
-            LearnError::Taken => {}
-            LearnError::Stopping => self.put_off(learning).await,
-            _ if attempts >= MAX_ATTEMPTS => self.client.give_up(&learning).await,
-            _ => {
-                let doublings = u32::try_from(learning.attempts).unwrap_or(0);
-                let due = now() + millis(RETRY_PAUSE * 2_u32.saturating_pow(doublings));
-                self.put_off(Learning { due, attempts, ..learning }).await;
-            }
         }
     }
 
