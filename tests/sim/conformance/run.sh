@@ -6,6 +6,7 @@
 # DeerFlow's web frontend uses it; with schemathesis, which holds it to its OpenAPI document.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
+# CONFORMANCE_BINARIES is a folder with pudu and pudu-sim; otherwise they are built.
 # CONFORMANCE_ALL=1 takes a client that cannot be asked for one that fails.
 set -eu
 cd "$(dirname "$0")"
@@ -22,12 +23,15 @@ venv=${CONFORMANCE_VENV:-$work/venv}
     kubernetes authlib httpx langgraph langgraph-sdk langgraph-checkpoint-sqlite langgraph-checkpoint-postgres langchain-core 'psycopg[binary]' \
     schemathesis==4.32.5
 
-cargo build --quiet -p pudu-sim --bin pudu-sim
-binary=$(cargo metadata --format-version 1 --no-deps |
-    "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug/pudu-sim
+binaries=${CONFORMANCE_BINARIES:-}
+if [ -z "$binaries" ]; then
+    cargo build --quiet -p pudu-sim -p pudu --bin pudu-sim --bin pudu
+    binaries=$(cargo metadata --format-version 1 --no-deps |
+        "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug
+fi
 
 mkdir "$work/aio"
-"$binary" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 --discord-port 0 \
+"$binaries/pudu-sim" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 --discord-port 0 \
     --docker-port 0 --aio-port 0 --aio-folder "$work/aio" --kubernetes-port 0 --oidc-port 0 >"$work/ports" &
 sim=$!
 tries=0
@@ -70,14 +74,13 @@ if unshare --mount --pid --fork --map-root-user true 2>/dev/null; then
 else
     skip "without namespaces the cluster's node cannot run Pods"
 fi
-cargo build --quiet -p pudu --bin pudu
-"$venv/bin/python" deerflow_check.py "$(dirname "$binary")/pudu" || failed=1
-"$venv/bin/python" openapi_check.py "$(dirname "$binary")/pudu" || failed=1
+"$venv/bin/python" deerflow_check.py "$binaries/pudu" || failed=1
+"$venv/bin/python" openapi_check.py "$binaries/pudu" || failed=1
 
 # The gateway, with its built-in model, as LangGraph's own clients see it.
 mkdir "$work/home"
 (cd "$work/home" && exec env -u OPENAI_API_KEY -u ANTHROPIC_API_KEY DEER_FLOW_HOME="$work/home" \
-    "$(dirname "$binary")/pudu" --bind 127.0.0.1:0 >"$work/gateway" 2>&1) &
+    "$binaries/pudu" --bind 127.0.0.1:0 >"$work/gateway" 2>&1) &
 gateway=$!
 tries=0
 until grep -q 'http://127' "$work/gateway"; do
@@ -94,15 +97,15 @@ if command -v npm >/dev/null; then
     npm install --silent --prefix "$work/reference" @langchain/langgraph-api@1.5.1 @langchain/langgraph@1.7.3 \
         @langchain/langgraph-checkpoint@1.2.2 @langchain/langgraph-sdk@1.15.0 @langchain/core@1.4.0 \
         @langchain/openai@1.5.8 typescript@5
-    timeout 180 node comparison/compare.mjs "$(dirname "$binary")/pudu" "$binary" "$work/reference" || failed=1
+    timeout 180 node comparison/compare.mjs "$binaries/pudu" "$binaries/pudu-sim" "$work/reference" || failed=1
     # The version that DeerFlow's lock file pins, and the newest one.
     for sdk in 1.6.0 1.15.0; do
         npm install --silent --prefix "$work/frontend-$sdk" "@langchain/langgraph-sdk@$sdk" @langchain/core@1.4.0 \
             react@19.3.1 react-dom@19.3.1 happy-dom@21.0.4
-        timeout 180 node frontend_client.mjs "$(dirname "$binary")/pudu" "$binary" "$work/frontend-$sdk" || failed=1
+        timeout 180 node frontend_client.mjs "$binaries/pudu" "$binaries/pudu-sim" "$work/frontend-$sdk" || failed=1
     done
 else
     skip "without npm LangGraph's JavaScript client is not asked"
 fi
-timeout 120 "$venv/bin/python" langgraph_restarts.py "$(dirname "$binary")/pudu" "$binary" || failed=1
+timeout 120 "$venv/bin/python" langgraph_restarts.py "$binaries/pudu" "$binaries/pudu-sim" || failed=1
 exit "$failed"

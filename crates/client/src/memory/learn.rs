@@ -8,7 +8,7 @@
 mod failure;
 mod turns;
 
-use failure::LearnError;
+use failure::{AfterFailure, LearnError, millis};
 pub(super) use turns::said;
 
 use super::{
@@ -39,16 +39,10 @@ use turns::{turn, turns};
 
 /// So many conversations are looked at together.
 const MAX_READ_AT_ONCE: i64 = 16;
-/// A conversation is given up after so many failures.
-const MAX_ATTEMPTS: i64 = 4;
-/// Pause before a conversation is read again after a failure, doubled each time.
-const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// Nothing is looked for more often.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// Nothing is looked for less often: another process may have kept something.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// Pause before a conversation is read again whose run may spend nothing more.
-const MAX_BUDGET_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// A conversation is its reader's for so long, unless that renews the claim.
 const CLAIM_TIME: Duration = Duration::from_secs(30);
 /// A reader renews its claim this often.
@@ -209,7 +203,13 @@ impl Client {
             () = reading.keep_claim() => Err(LearnError::Taken),
         };
         let Err(error) = outcome else { return true };
-        reading.note_failure(&error).await;
+        match AfterFailure::of(&error, learning) {
+            AfterFailure::Left => {}
+            AfterFailure::PutOff { due, attempts } => {
+                reading.put_off(Learning { due, attempts, ..learning.clone() }).await;
+            }
+            AfterFailure::GivenUp => self.give_up(learning).await,
+        }
         match error {
             LearnError::Model(error) => matches!(error, ModelError::Budget(_)),
             LearnError::Stopping => false,
@@ -468,10 +468,6 @@ fn unread<'s>(
     let until = at(last).map_or(state.messages.len(), |at| at + 1);
     let span = state.messages.values().take(until).skip(from);
     span.map(|message| &**message).collect()
-}
-
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,10 +1,17 @@
 //! Failures of a reading, and when the conversation is read again.
 
-use super::{MAX_ATTEMPTS, MAX_BUDGET_PAUSE, RETRY_PAUSE, Reading, millis};
 use crate::memory::rules::MemoryTrouble;
 use pudu_base::ModelError;
 use pudu_memory::extract::AnswerError;
 use pudu_store::{Learning, now};
+use std::time::Duration;
+
+/// A conversation is given up after so many failures.
+const MAX_ATTEMPTS: i64 = 4;
+/// Pause before a conversation is read again after a failure, doubled each time.
+const RETRY_PAUSE: Duration = Duration::from_secs(60);
+/// Pause before a conversation is read again whose run may spend nothing more.
+const MAX_BUDGET_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reason why a conversation was not read.
 #[derive(Debug, thiserror::Error)]
@@ -30,27 +37,40 @@ impl From<pudu_store::StoreError> for LearnError {
     }
 }
 
-impl Reading<'_> {
-    /// Notes when a conversation that could not be read is read again, or that it is given up.
-    pub(super) async fn note_failure(&self, error: &LearnError) {
-        let learning = self.learning.clone();
+/// What becomes of a conversation that could not be read.
+#[derive(Debug)]
+pub(super) enum AfterFailure {
+    /// Another reader has it.
+    Left,
+    /// It is read again when it is due.
+    PutOff { due: i64, attempts: i64 },
+    /// It is not read again.
+    GivenUp,
+}
+
+impl AfterFailure {
+    pub(super) fn of(error: &LearnError, learning: &Learning) -> Self {
         if let LearnError::Model(ModelError::Budget(used)) = error {
             // The conversation waits until something may be spent again.
             let pause = if used.busy { RETRY_PAUSE } else { MAX_BUDGET_PAUSE };
             let due = used.opens.filter(|_| !used.busy).unwrap_or_else(|| now() + millis(pause));
-            return self.put_off(Learning { due, ..learning }).await;
+            return Self::PutOff { due, attempts: learning.attempts };
         }
         let attempts = learning.attempts + 1;
         tracing::warn!(thread = %learning.thread, attempts, %error, "failed to learn from conversation");
         match error {
-            LearnError::Taken => {}
-            LearnError::Stopping => self.put_off(learning).await,
-            _ if attempts >= MAX_ATTEMPTS => self.client.give_up(&learning).await,
+            LearnError::Taken => Self::Left,
+            LearnError::Stopping => Self::PutOff { due: learning.due, attempts: learning.attempts },
+            _ if attempts >= MAX_ATTEMPTS => Self::GivenUp,
             _ => {
                 let doublings = u32::try_from(learning.attempts).unwrap_or(0);
                 let due = now() + millis(RETRY_PAUSE * 2_u32.saturating_pow(doublings));
-                self.put_off(Learning { due, attempts, ..learning }).await;
+                Self::PutOff { due, attempts }
             }
         }
     }
+}
+
+pub(super) fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
