@@ -14,7 +14,8 @@ cd "$(dirname "$0")"
 work=$(mktemp -d)
 sim=
 gateway=
-trap '[ -z "$sim$gateway" ] || kill $sim $gateway 2>/dev/null || true; rm -rf "$work"' EXIT INT TERM
+trap '[ -z "$sim$gateway" ] || kill $sim $gateway 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
 
 venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
