@@ -6,8 +6,8 @@ use pudu_client::store::InboxItemId;
 use std::collections::HashMap;
 use tokio::sync::watch;
 
-/// An account's waiting events may have so many bytes in all: pictures come inside of what is said on the page. One alone
-/// may have more.
+/// Maximum size of an account's waiting events, in bytes: messages of the page contain their pictures. A single event may be
+/// larger.
 const MAX_WAITING_BYTES: usize = 128 * 1024 * 1024;
 
 /// Location of a person's message: its address and number.
@@ -76,7 +76,7 @@ impl HeldEvents {
         }
     }
 
-    /// Returns whether an account has no room for an event of so many bytes.
+    /// Returns whether an account has no room for an event of this size.
     pub(super) fn is_full(&self, account: &str, bytes: usize, limit: usize) -> bool {
         let waiting = self.accounts.get(account).copied().unwrap_or_default();
         waiting.events >= limit || (waiting.events > 0 && waiting.bytes + bytes > MAX_WAITING_BYTES)

@@ -113,7 +113,7 @@ impl TelegramDecoder<'_> {
             address: self.address(message),
             private,
             message: message.message_id.to_string(),
-            // Nothing has to be looked up for messages to others: Telegram tells whose message is answered.
+            // Nothing has to be looked up for messages to others: Telegram names the author of the answered message.
             reply_to: answered.filter(|_| addressed).map(|answered| answered.message_id.to_string()),
             sender,
             addressed,

@@ -11,7 +11,7 @@ const MAX_CHARS: usize = 40_000;
 const MAX_NAME_CHARS: usize = 100;
 /// Maximum length of a note, in characters.
 const MAX_NOTE_CHARS: usize = 500;
-/// Kind of recent messages, which have what the other pieces leave of [`MAX_CHARS`].
+/// Kind of recent messages, which share the rest of [`MAX_CHARS`].
 const RECENT: &str = "recent";
 /// Name of the mark around it. [`foreign`] breaks it in every text.
 const MARK: &str = "pointed_at";
@@ -78,8 +78,8 @@ pub fn render(pointed: &[Pointed]) -> String {
     rendered
 }
 
-/// Returns how many characters of each text are kept. What the message itself points at comes first, then recent
-/// messages, the newest first.
+/// Returns how many characters of each text are kept. Content that the message itself points at comes first, then
+/// recent messages, the newest first.
 fn shares(pointed: &[Pointed]) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; pointed.len()], MAX_CHARS);
     let (recent, own): (Vec<_>, Vec<_>) =

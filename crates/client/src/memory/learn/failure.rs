@@ -6,7 +6,7 @@ use pudu_memory::extract::AnswerError;
 use pudu_store::{Learning, now};
 use std::time::Duration;
 
-/// A conversation is given up after so many failures.
+/// Number of failures after which a conversation is given up.
 const MAX_ATTEMPTS: i64 = 4;
 /// Pause before a conversation is read again after a failure, doubled each time.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ impl From<pudu_store::StoreError> for LearnError {
     }
 }
 
-/// What becomes of a conversation that could not be read.
+/// Next step for a conversation that could not be read.
 #[derive(Debug)]
 pub(super) enum AfterFailure {
     /// Another reader has it.
