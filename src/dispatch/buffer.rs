@@ -173,9 +173,8 @@ fn place(address: &Address, context: GroupContext) -> BufferPlace {
 /// Returns the limits of a place at this time.
 fn limits(context: GroupContext) -> BufferLimits {
     let now = clock::now();
-    let age = i64::try_from(context.age.as_millis()).unwrap_or(i64::MAX);
     let messages = i64::try_from(context.messages).unwrap_or(i64::MAX);
-    BufferLimits { messages, oldest: now.saturating_sub(age), now }
+    BufferLimits { messages, oldest: context.oldest(now), now }
 }
 
 /// Returns a text without the secret that it passes to a command.

@@ -6,7 +6,7 @@ use super::{
     basket::{Basket, FetchedFiles, TurnPlace, join},
     shared::Shared,
 };
-use crate::{bus::InboxItem, clock, config::GroupContext};
+use crate::{bus::InboxItem, clock};
 use pudu_channels::{Inbound, InboundKind, PointedAt, PointedKind, RecentMessages, SendError};
 use pudu_client::base::{Human, Message, Pointed, ThreadState};
 use std::time::Duration;
@@ -78,18 +78,12 @@ impl PointedReader<'_> {
     /// Reads recent messages of the group in which a turn takes place, from the last time that the conversation was
     /// talked in. Their files are named and not fetched.
     pub(super) async fn recent(&self, said: &[InboxItem]) -> Vec<Pointed> {
-        let GroupContext { messages, age, .. } = self.policy.context;
         let spoken = |arrival: &&InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { .. });
-        let Some(first) = said.iter().find(spoken).filter(|first| !first.inbound.private && messages > 0)
-        else {
+        let is_wanted = self.policy.context.messages > 0;
+        let Some(first) = said.iter().find(spoken).filter(|first| !first.inbound.private && is_wanted) else {
             return Vec::new();
         };
-        let oldest = clock::now().saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-        let since = self.place.last_talk.map_or(oldest, |last| last.max(oldest));
-        let except: Vec<String> = said.iter().map(|arrival| arrival.inbound.message.clone()).collect();
-        let wanted = RecentMessages { max: messages, since, except: &except };
-        let newest = said.last().unwrap_or(first);
-        let look = timeout(LOOK_UP_TIMEOUT, self.history(first, newest, wanted));
+        let look = timeout(LOOK_UP_TIMEOUT, self.history(first, said));
         match self.cancel.run_until_cancelled(look).await {
             Some(Ok(Ok(pieces))) => self.admitted(&first.inbound, &unanswered(pieces, said)),
             Some(Ok(Err(error))) => {
@@ -101,18 +95,18 @@ impl PointedReader<'_> {
     }
 
     /// Returns the messages of a group before a turn, from the platform or from the buffer.
-    async fn history(
-        &self,
-        first: &InboxItem,
-        newest: &InboxItem,
-        wanted: RecentMessages<'_>,
-    ) -> Result<Vec<PointedAt>, SendError> {
+    async fn history(&self, first: &InboxItem, said: &[InboxItem]) -> Result<Vec<PointedAt>, SendError> {
         let context = self.policy.context;
-        if !context.is_buffered() {
-            return self.account.channel().recent(&first.inbound, wanted).await;
+        if context.is_buffered() {
+            let newest = said.last().unwrap_or(first);
+            let taken = self.shared.take_buffered(context, first, &newest.inbound).await;
+            return taken.map_err(|error| SendError::Refused(error.to_string()));
         }
-        let taken = self.shared.take_buffered(context, first, &newest.inbound).await;
-        taken.map_err(|error| SendError::Refused(error.to_string()))
+        let oldest = context.oldest(clock::now());
+        let since = self.place.last_talk.map_or(oldest, |last| last.max(oldest));
+        let except: Vec<String> = said.iter().map(|arrival| arrival.inbound.message.clone()).collect();
+        let wanted = RecentMessages { max: context.messages, since, except: &except };
+        self.account.channel().recent(&first.inbound, wanted).await
     }
 
     /// Returns the recent messages of people whom the account admits, and of the bot. Others may not speak to the bot,

@@ -36,6 +36,11 @@ impl GroupContext {
     pub(crate) fn is_buffered(&self) -> bool {
         self.messages > 0 && self.history != GroupHistory::Platform
     }
+
+    /// Returns the time of the oldest message that may be read, in milliseconds since 1970.
+    pub(crate) fn oldest(&self, now: i64) -> i64 {
+        now.saturating_sub(i64::try_from(self.age.as_millis()).unwrap_or(i64::MAX))
+    }
 }
 
 /// Returns whether an account may want messages of groups. The limits themselves are read with the account's policy, which

@@ -21,7 +21,7 @@ use crate::{
     budget::{Meter, metered},
 };
 use pudu_base::{
-    Human, Message, MessageId, ModelCaller, ModelError, Request, RunEvent, SpendingTally, ThreadState, UserId,
+    Human, Message, MessageId, ModelCaller, Request, RunEvent, SpendingTally, ThreadState, UserId,
 };
 use pudu_harness::side_call;
 use pudu_memory::{
@@ -184,7 +184,7 @@ impl Client {
         wait.clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    /// Reads a conversation, and returns whether the model can be asked for others. An empty budget is only one user's.
+    /// Reads a conversation, and returns whether the model can be asked for others.
     async fn read_one(&self, learning: &Learning, reader: &str, is_last: bool) -> bool {
         let setup = self.setup();
         let memory = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware);
@@ -203,18 +203,14 @@ impl Client {
             () = reading.keep_claim() => Err(LearnError::Taken),
         };
         let Err(error) = outcome else { return true };
-        match AfterFailure::of(&error, learning) {
+        match AfterFailure::from_error(&error, learning) {
             AfterFailure::Left => {}
             AfterFailure::PutOff { due, attempts } => {
                 reading.put_off(Learning { due, attempts, ..learning.clone() }).await;
             }
             AfterFailure::GivenUp => self.give_up(learning).await,
         }
-        match error {
-            LearnError::Model(error) => matches!(error, ModelError::Budget(_)),
-            LearnError::Stopping => false,
-            _ => true,
-        }
+        error.leaves_model()
     }
 
     async fn give_up(&self, learning: &Learning) {

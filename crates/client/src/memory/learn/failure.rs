@@ -48,8 +48,19 @@ pub(super) enum AfterFailure {
     GivenUp,
 }
 
+impl LearnError {
+    /// Returns whether the model can be asked for other conversations. An empty budget is only one user's.
+    pub(super) fn leaves_model(&self) -> bool {
+        match self {
+            Self::Model(error) => matches!(error, ModelError::Budget(_)),
+            Self::Stopping => false,
+            _ => true,
+        }
+    }
+}
+
 impl AfterFailure {
-    pub(super) fn of(error: &LearnError, learning: &Learning) -> Self {
+    pub(super) fn from_error(error: &LearnError, learning: &Learning) -> Self {
         if let LearnError::Model(ModelError::Budget(used)) = error {
             // The conversation waits until something may be spent again.
             let pause = if used.busy { RETRY_PAUSE } else { MAX_BUDGET_PAUSE };
