@@ -26,6 +26,7 @@ pub use pairs::{PairJoiner, has_half};
 pub use repair::repair;
 pub use split::Splitter;
 
+use memchr::memmem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
@@ -82,7 +83,7 @@ pub fn decode_value<T: DeserializeOwned>(mut value: Value) -> serde_json::Result
 
 /// Reads bytes that need no repair. `None` for bytes that may need one.
 fn decode_strictly<T: DeserializeOwned>(bytes: &[u8]) -> Option<serde_json::Result<T>> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains("\\u0000"))?;
+    let text = std::str::from_utf8(bytes).ok().filter(|_| memmem::find(bytes, b"\\u0000").is_none())?;
     serde_json::from_str(text).ok().map(Ok)
 }
 

@@ -47,8 +47,8 @@ macro_rules! claims {
     };
 }
 
-/// The rules are tuned on all tables by now. `docs/memory.md` has the shares that each newer table had before that.
-const CLAIMS: [ClaimTable; 18] = [
+/// The rules are tuned on all tables but the tenth. `docs/memory.md` has the shares that each newer table had before that.
+const CLAIMS: [ClaimTable; 20] = [
     claims!("English", "", "en", 98.0, 90.0),
     claims!("Chinese", "", "zh", 98.0, 90.0),
     claims!("English, second table", "second.", "en", 98.0, 90.0),
@@ -67,6 +67,8 @@ const CLAIMS: [ClaimTable; 18] = [
     claims!("Chinese, eighth table", "eighth.", "zh", 95.0, 95.0),
     claims!("English, ninth table", "ninth.", "en", 95.0, 90.0),
     claims!("Chinese, ninth table", "ninth.", "zh", 90.0, 95.0),
+    claims!("English, tenth table", "tenth.", "en", 95.0, 75.0),
+    claims!("Chinese, tenth table", "tenth.", "zh", 95.0, 95.0),
 ];
 
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 //! Repairs of JSON text.
 
+use memchr::{memchr, memmem};
 use std::{borrow::Cow, fmt::Write, iter::Peekable, str::Chars};
 
 /// Sign in the place of a character that cannot be kept.
@@ -69,11 +70,36 @@ fn with_escapes(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns whether a text may be other than valid JSON without NUL. A text without any of these signs is as good as
-/// it gets.
+/// Whether a text may be other than valid JSON without NUL. Every request and reply is searched, so each part is a search
+/// that the compiler or `memchr` does in vectors.
 fn needs_repair(text: &str) -> bool {
-    let is_odd = |byte: u8| byte < 0x20 || byte == b'\\';
-    text.bytes().any(is_odd) || text.contains("NaN") || text.contains("Infinity")
+    let bytes = text.as_bytes();
+    bytes.iter().fold(false, |found, byte| found | (*byte < 0x20))
+        || has_odd_escape(bytes)
+        || ["NaN", "Infinity"].iter().any(|word| memmem::find(bytes, word.as_bytes()).is_some())
+}
+
+/// Whether a text has an escape that is not JSON's, or one of NUL or of half a surrogate pair.
+fn has_odd_escape(mut bytes: &[u8]) -> bool {
+    while let Some(at) = memchr(b'\\', bytes) {
+        bytes = match bytes.get(at + 1..) {
+            Some([b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', rest @ ..]) => rest,
+            Some([b'u', first, second, third, fourth, rest @ ..])
+                if is_plain_unit([*first, *second, *third, *fourth]) =>
+            {
+                rest
+            }
+            _ => return true,
+        };
+    }
+    false
+}
+
+/// Whether four digits of an escape are a character other than NUL.
+fn is_plain_unit(digits: [u8; 4]) -> bool {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let unit = digits.iter().try_fold(0, |unit, byte| Some(unit * 16 + digit(byte)?));
+    unit.is_some_and(|unit: u32| unit != 0 && !SURROGATES.contains(&unit))
 }
 
 struct Repairer<'a> {
@@ -227,6 +253,11 @@ mod tests {
 
     #[test]
     fn text_that_needs_no_repair_is_not_copied() {
-        assert!(matches!(repair("{\"a\": \"现 😀\"}".as_bytes()), Cow::Borrowed(_)));
+        for text in [r#"{"a": "现 😀"}"#, r#"["\n\t\r\b\f\"\\\/", "\u0001\u00e9\uFFFD", "\\u0000"]"#] {
+            assert!(matches!(repair(text.as_bytes()), Cow::Borrowed(_)), "{text}");
+        }
+        for text in [r#"["\u0000"]"#, r#"["\ud83d\ude00"]"#, r#"["\'"]"#, r#"["\u+123"]"#, r#"["\u12"#, "[\"\\"] {
+            assert!(matches!(repair(text.as_bytes()), Cow::Owned(_)), "{text}");
+        }
     }
 }
