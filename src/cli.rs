@@ -21,12 +21,10 @@ mod storage;
 mod typed;
 mod usage;
 
-use crate::{
-    agent::READ_DOCUMENT,
-    config::{Env, Start},
-    gateway::usage::DAYS,
-};
 use clap::{CommandFactory, Parser, Subcommand};
+use pudu_config::{Env, Start};
+use pudu_daemon::agent::READ_DOCUMENT;
+use pudu_gateway::usage::DAYS;
 use std::{
     io::{self, Write},
     path::PathBuf,

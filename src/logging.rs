@@ -1,7 +1,7 @@
 //! Logs: readable on a terminal, JSON otherwise, and no secret in either.
 
-use crate::config::{Config, LogLevel};
 use pudu_client::net::scrub;
+use pudu_config::{Config, LogLevel};
 use serde_json::json;
 use std::{
     fs::File,

@@ -1,29 +1,7 @@
 //! pudu: a super-agent that lives in a team's chats.
 
-mod accounts;
-mod agent;
-mod bus;
 mod cli;
-mod clock;
-mod config;
-mod connections;
-mod console;
-mod daemon;
-mod discover;
-mod dispatch;
-mod extensions;
-mod gateway;
-mod home;
-mod links;
-mod local;
 mod logging;
-mod machine;
-mod names;
-mod opened;
-mod passwords;
-mod rights;
-mod sent;
-mod skills;
 
 /// Gives back what a flood of messages took, and costs less of a turn's time than the C library's: docs/decisions.md.
 #[global_allocator]

@@ -12,7 +12,6 @@ mod boxed;
 mod bucket;
 mod channel;
 mod check;
-mod clock;
 mod command;
 pub mod dingtalk;
 pub mod discord;
@@ -40,6 +39,8 @@ pub mod telegram;
 mod transport;
 mod view;
 mod webhook;
+
+use pudu_kit::clock;
 
 pub use address::Address;
 pub use attachment::Attachment;

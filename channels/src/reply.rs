@@ -32,7 +32,7 @@ pub(crate) use typing::Typing;
 use crate::{
     Address, BoxFuture, FinalView, Hurry, LiveReply, OutFile, ReplyHandle, ReplyStore, ReplyStoreError,
     ReplyTarget, ReplyView, SendError,
-    clock::now,
+    clock::{millis, now},
     recovery::Backoff,
     render::parse,
     transport::{CallError, KeyedLock},
@@ -463,8 +463,4 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
         Ok(())
     }
-}
-
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

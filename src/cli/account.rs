@@ -2,20 +2,19 @@
 //! where none runs, this process takes its place for as long.
 
 use super::{remote, run, typed};
-use crate::{
-    accounts::{self, TokenOrder},
-    config::{Start, UnpairedPeople},
-    daemon,
-    home::{self, Home},
-    opened,
-    passwords::Passwords,
-};
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 use pudu_client::{
     base::UserId,
     net::reqwest::Method,
     store::{ApiToken, Claim, Db, UserAccount},
+};
+use pudu_config::{Start, UnpairedPeople};
+use pudu_daemon::{self as daemon, store};
+use pudu_kit::home::{self, Home};
+use pudu_people::{
+    accounts::{self, TokenOrder},
+    passwords::Passwords,
 };
 use serde_json::{Value, json};
 
@@ -109,11 +108,11 @@ impl AccountDesk {
         if home::neighbour(&start.home()).is_some() {
             return Ok(Self::Daemon);
         }
-        daemon::arm(start);
+        daemon::crash_point::arm(start);
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
         let fixed = &loaded.config.fixed;
         let taken = Home::take(&fixed.home)?;
-        let db = opened::open(&fixed.database, &fixed.home).await?;
+        let db = store::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         let unpaired = loaded.config.hot.timing.unpaired;
         Ok(Self::Own { db, unpaired, _claim: claim, _home: taken })

@@ -3,16 +3,13 @@
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
 use super::{chat, run, say};
-use crate::{
-    agent,
-    config::{LoadedConfig, Start, nearest},
-    skills,
-};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use pudu_client::agents::{
     AgentPlace, AgentProfile, Agents, BrokenAgent, CustomAgent, MAX_SOUL_BYTES, Roster,
 };
+use pudu_config::{LoadedConfig, Start, nearest};
+use pudu_daemon::{agent, skills};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -170,7 +167,7 @@ fn listed(roster: &Roster) -> String {
     let mut out = String::new();
     let width = roster.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
     for CustomAgent { name, profile, place, odd } in &roster.agents {
-        let about = crate::dispatch::commands::brief(&profile.about);
+        let about = pudu_dispatch::commands::brief(&profile.about);
         let legacy = if *place == AgentPlace::Legacy { " (in the older folder)" } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{name:width$}  {about}{legacy}");

@@ -2,19 +2,18 @@
 //! none runs, the store is read.
 
 use super::{remote, run};
-use crate::{
-    bus::STORE_TIMEOUT,
-    config::{Backend, Start},
-    gateway, home,
-    names::PeopleNames,
-    opened,
-};
 use anyhow::{Context, Result, anyhow};
 use pudu_client::{
     base::ThreadId,
     net::reqwest::Method,
     store::{ABANDONED, AuditEntry, StoreError},
 };
+use pudu_config::{Backend, Start};
+use pudu_daemon::store;
+use pudu_dispatch::bus::STORE_TIMEOUT;
+use pudu_gateway as gateway;
+use pudu_kit::home;
+use pudu_people::names::PeopleNames;
 use serde_json::Value;
 
 /// Lists the newest deeds, the newest last.
@@ -49,10 +48,10 @@ async fn asked(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Ve
 async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
-    if !opened::has_store(&fixed.database.backend) {
+    if !store::has_store(&fixed.database.backend) {
         return Ok(Vec::new());
     }
-    let db = opened::open(&fixed.database, &fixed.home).await?;
+    let db = store::open(&fixed.database, &fixed.home).await?;
     let read = async {
         let db = db.within(STORE_TIMEOUT);
         Ok::<_, StoreError>((db.audit_entries(thread, most).await?, PeopleNames::read(&db).await?))

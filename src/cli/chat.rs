@@ -20,16 +20,15 @@ mod terminal;
 mod wire;
 mod wrap;
 
-use crate::{
-    config::{LoadedConfig, Start},
-    daemon::{Daemon, Scope},
-    gateway::token,
-    home, logging,
-};
+use crate::logging;
 use anyhow::{Context, Result, bail};
 use inside::Inside;
 use paint::Paint;
 use prompt::LinePrompt;
+use pudu_config::{LoadedConfig, Start};
+use pudu_daemon::{Daemon, Scope};
+use pudu_gateway::token;
+use pudu_kit::home;
 use pudu_texts::Language;
 use remote::RemoteChat;
 use secrecy::SecretString;

@@ -4,15 +4,12 @@
 //! secret: reports never have one, and the summary tells only that there is one.
 
 use super::missing_agents;
-use crate::{
-    config::{
-        AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
-        Severity, Start, VERSION, load,
-        upgrade::{Upgraded, upgrade as upgraded},
-    },
-    extensions,
-};
 use pudu_client::net::scrub;
+use pudu_config::{
+    AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
+    Severity, Start, VERSION, extensions, load,
+    upgrade::{Upgraded, upgrade as upgraded},
+};
 use serde_json::{Map, Value, json};
 use std::{
     fs,
@@ -264,7 +261,7 @@ fn shown(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{EXAMPLE, Env};
+    use pudu_config::{EXAMPLE, Env};
 
     /// Runs a command in a folder with this file; returns its words with the folder's name taken out.
     fn run(

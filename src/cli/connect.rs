@@ -1,9 +1,9 @@
 //! `pudu connect`: a code by which one person makes themselves known to a bot.
 
 use super::remote;
-use crate::config::Start;
 use anyhow::Result;
 use pudu_client::net::reqwest::Method;
+use pudu_config::Start;
 use serde_json::Value;
 
 /// Asks the daemon of this folder for a code and says what to do with it.

@@ -12,17 +12,15 @@ mod store;
 mod told;
 
 use super::run;
-use crate::{
-    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, Problem, SandboxBackend, Start},
-    connections,
-    machine::Machine,
-};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{BoxFuture, Check, CheckResult};
 use pudu_client::{
     net::scrub,
     sandbox::{Proof, Unconfined, prove},
 };
+use pudu_config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, Problem, SandboxBackend, Start};
+use pudu_daemon::machine::Machine;
+use pudu_dispatch::connections;
 use serde_json::{Value, json};
 use std::{
     io,
@@ -104,7 +102,8 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
 /// Returns what the start would refuse of the configuration. What is wrong with the file of MCP servers is told with them.
 fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let file = &loaded.report.file;
-    let reports = crate::extensions::check(start, loaded).into_iter().filter(|report| report.file == *file);
+    let reports =
+        pudu_config::extensions::check(start, loaded).into_iter().filter(|report| report.file == *file);
     let refused: Vec<_> = reports
         .flat_map(|report| report.problems)
         .map(|Problem { key, what, help, .. }| Check::bad("config", format!("{key}: {what}"), help))

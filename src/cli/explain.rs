@@ -3,13 +3,6 @@
 //! It starts the MCP servers, because they say which tools there are, and asks no model.
 
 use super::{run, say};
-use crate::{
-    agent,
-    config::{LoadedConfig, Start, nearest},
-    extensions::Extensions,
-    machine::Machine,
-    skills,
-};
 use anyhow::{Context, Result, anyhow, bail};
 use pudu_client::{
     AgentExplanation, Client,
@@ -18,6 +11,8 @@ use pudu_client::{
     harness::PromptSection,
     store::{Db, DbLocation},
 };
+use pudu_config::{LoadedConfig, Start, nearest};
+use pudu_daemon::{agent, machine::Machine, servers::Extensions, skills};
 use std::{fmt::Write, process::ExitCode, sync::Arc};
 
 /// Letters of the Latin alphabet that make about one token; of other scripts one does.

@@ -1,12 +1,10 @@
 //! `pudu health`: a health check that needs no other program.
 
 use super::{remote, run, say};
-use crate::{
-    config::{self, Start},
-    home,
-};
 use anyhow::Context;
 use pudu_client::net;
+use pudu_config::{self as config, Start};
+use pudu_kit::home;
 use std::{process::ExitCode, time::Duration};
 
 /// A daemon that lives answers within this time.

@@ -1,13 +1,6 @@
 //! `pudu import`: moves another program's home in. Nothing of it is changed, and no daemon of this home may run meanwhile.
 
 use super::run;
-use crate::{
-    clock,
-    config::{self, Backend, Fixed, LoadedConfig, Start, upgrade::without},
-    daemon, extensions,
-    home::Home,
-    opened, rights,
-};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use pudu_channels::Address;
@@ -16,10 +9,14 @@ use pudu_client::{
     base::UserId,
     store::{Db, DbLocation},
 };
+use pudu_config::{self as config, Backend, Fixed, LoadedConfig, Start, extensions, upgrade::without};
+use pudu_daemon::{self as daemon, store};
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, ReportItem, SourceDatabase,
     import as move_in, read_plain,
 };
+use pudu_kit::{clock, home::Home};
+use pudu_people::rights;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use std::{
@@ -74,7 +71,7 @@ pub(super) async fn import(start: &Start, source: &ImportSource) -> Result<Strin
 }
 
 async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportReport> {
-    daemon::arm(start);
+    daemon::crash_point::arm(start);
     let source = DeerFlowHome::find(dir)?;
     let mut report = ImportReport { dry_run, items: Vec::new() };
     let database = database(start, dir, &source, &mut report);
@@ -104,7 +101,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     take_session_key(&fixed.home, &source, &mut report)?;
     let (db, _copy) = match dry_run {
         true => copy_of_store(&fixed.database.backend, &mut report).await?,
-        false => (opened::open(&fixed.database, &fixed.home).await?, None),
+        false => (store::open(&fixed.database, &fixed.home).await?, None),
     };
     let done = written(&db, &source, database.as_ref(), &loaded, dry_run).await;
     db.close().await;
@@ -399,11 +396,11 @@ fn name_places(fixed: &Fixed, report: &mut ImportReport) {
 /// Opens a copy of the store, which is thrown away: what is written into it is what would be.
 async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(Db, Option<TempDir>)> {
     let folder = TempDir::new().context("cannot make a folder for a copy of the store")?;
-    let copy = folder.path().join(opened::STORE);
+    let copy = folder.path().join(store::STORE);
     match backend {
         Backend::Sqlite { dir } => {
-            let log = format!("{}-wal", opened::STORE);
-            for name in [opened::STORE, log.as_str()] {
+            let log = format!("{}-wal", store::STORE);
+            for name in [store::STORE, log.as_str()] {
                 match fs::copy(dir.join(name), folder.path().join(name)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(error).context("cannot copy the store");

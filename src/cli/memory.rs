@@ -7,11 +7,6 @@ use super::{
     person::{self, Belonging},
     run,
 };
-use crate::{
-    config::{Config, LoadedConfig, Start},
-    home::Home,
-    opened,
-};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use pudu_client::{
@@ -20,6 +15,9 @@ use pudu_client::{
     memories::{MemoryOptions, MemoryStore},
     store::{Db, DbLocation},
 };
+use pudu_config::{Config, LoadedConfig, Start};
+use pudu_daemon::store;
+use pudu_kit::home::Home;
 use serde_json::Value;
 use std::{
     fs::File,
@@ -116,7 +114,7 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
 /// Replaces what is remembered, while nobody else works on it.
 async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<String> {
     let _home = Home::take(&config.fixed.home)?;
-    let db = opened::open(&config.fixed.database, &config.fixed.home).await?;
+    let db = store::open(&config.fixed.database, &config.fixed.home).await?;
     let claim = db.claim().await.context("cannot have the database alone");
     let done = match claim {
         Ok(_claim) => memories(config, db.clone()).import(of, document).await.map_err(Into::into),
@@ -149,7 +147,7 @@ fn users(config: &Config) -> Result<String> {
     let store = MemoryStore::new(config.fixed.home.clone(), options(config));
     let mut lines = Vec::new();
     for scope in store.everybody()? {
-        let facts = store.read(&scope, crate::clock::now())?.facts.len();
+        let facts = store.read(&scope, pudu_kit::clock::now())?.facts.len();
         lines.push(format!("{}  {}  {facts} facts", scope.user(), scope.agent()));
     }
     Ok(if lines.is_empty() { "nothing is remembered of anybody".to_owned() } else { lines.join("\n") })

@@ -1,10 +1,8 @@
 //! Agents that accounts name and that are not there.
 
-use crate::{
-    config::{LoadedConfig, Problem, nearest},
-    connections,
-};
 use pudu_client::agents::{AgentError, Agents};
+use pudu_config::{LoadedConfig, Problem, nearest};
+use pudu_dispatch::connections;
 
 /// Returns a warning for each account that names an agent that does not exist. It can still be made while pudu runs.
 pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {

@@ -2,13 +2,6 @@
 //! it; where none runs, this process takes its place for as long.
 
 use super::{remote, run};
-use crate::{
-    config::{Backend, LoadedConfig, Start},
-    daemon,
-    home::{self, Home},
-    opened,
-    rights::{self, KnownUser},
-};
 use anyhow::{Context, Result, anyhow, bail};
 use pudu_client::{
     PersonData, PersonError,
@@ -17,6 +10,10 @@ use pudu_client::{
     sandbox::Folders,
     store::{Claim, Db},
 };
+use pudu_config::{Backend, LoadedConfig, Start};
+use pudu_daemon::{self as daemon, store};
+use pudu_kit::home::{self, Home};
+use pudu_people::rights::{self, KnownUser};
 use serde_json::{Value, json};
 use std::{
     io::{self, BufRead, IsTerminal, Write},
@@ -62,8 +59,8 @@ pub(super) async fn named(
     }
     let known = if home::neighbour(&fixed.home).is_some() {
         all(start).await?.iter().filter_map(KnownUser::read).collect()
-    } else if opened::has_store(&fixed.database.backend) {
-        let db = opened::open(&fixed.database, &fixed.home).await?;
+    } else if store::has_store(&fixed.database.backend) {
+        let db = store::open(&fixed.database, &fixed.home).await?;
         let known = rights::known(&db, &fixed.home, loaded.config.hot.timing.unpaired).await;
         db.close().await;
         known?
@@ -192,17 +189,17 @@ struct Alone {
 impl Alone {
     /// Takes them; `None` if there is no store.
     async fn take(start: &Start) -> Result<Option<Self>> {
-        daemon::arm(start);
+        daemon::crash_point::arm(start);
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
         let fixed = &loaded.config.fixed;
-        if !opened::has_store(&fixed.database.backend) {
+        if !store::has_store(&fixed.database.backend) {
             return Ok(None);
         }
         if matches!(fixed.database.backend, Backend::Postgres { .. }) && !fixed.home.join("users").exists() {
             bail!("{} has no files of users: run this where the daemon's home is", fixed.home.display());
         }
         let taken = Home::take(&fixed.home)?;
-        let db = opened::open(&fixed.database, &fixed.home).await?;
+        let db = store::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         let memory = loaded.config.hot.memory.rules.as_ref().map(|rules| rules.options.clone());
         let folders = Folders::new(fixed.home.clone(), None);

@@ -1,15 +1,13 @@
 //! Asks the daemon that runs in this folder.
 
-use crate::{
-    config::{self, Start},
-    gateway::token,
-    home,
-};
 use anyhow::{Context, Result, bail};
 use pudu_client::net::{
     self,
     reqwest::{Method, Response},
 };
+use pudu_config::{self as config, Start};
+use pudu_gateway::token;
+use pudu_kit::home;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::ExitCode, time::Duration};

@@ -1,12 +1,10 @@
 //! `pudu`: the daemon, from start to a clean end.
 
 use super::missing_agents;
-use crate::{
-    config::{self, CLOSING, LoadedConfig, Report, Start},
-    daemon::{Daemon, Greeting, Scope},
-    logging,
-};
+use crate::logging;
 use pudu_client::net::scrub;
+use pudu_config::{self as config, CLOSING, LoadedConfig, Report, Start};
+use pudu_daemon::{Daemon, Greeting, Scope};
 use std::{
     io::{self, Write},
     process::ExitCode,

@@ -6,10 +6,10 @@ use super::{
     person::{self, Belonging},
     remote, run, say,
 };
-use crate::config::Start;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use pudu_client::{SecretStore, base::UserId};
+use pudu_config::Start;
 use std::{
     io::{self, Read},
     process::ExitCode,

@@ -8,11 +8,6 @@ use super::{
     person::{self, Belonging},
     remote, run, say,
 };
-use crate::{
-    clock,
-    config::{Fixed, Start},
-    extensions, home, opened, rights, skills,
-};
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 use pudu_client::{
@@ -22,6 +17,10 @@ use pudu_client::{
         Skills,
     },
 };
+use pudu_config::{Fixed, Start, extensions};
+use pudu_daemon::{skills, store};
+use pudu_kit::{clock, home};
+use pudu_people::rights;
 use serde_json::{Value, json};
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -196,7 +195,7 @@ impl SkillHome<'_> {
             return remote::post(self.start, &path, &[("user", user.as_str())], &body).await.map(drop);
         }
         let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
-        let db = opened::open(&self.fixed.database, &self.fixed.home).await?;
+        let db = store::open(&self.fixed.database, &self.fixed.home).await?;
         let detail = format!("rollback {name} of {user} to before change {version}");
         let entry = db.begin_audit_entry(rights::audit_entry("skill", detail)).await?;
         let done = own.change(name, &SkillChange::Restore(version), author);
@@ -255,7 +254,7 @@ fn list(skills: &OwnSkills) -> String {
     let width = catalog.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     for CatalogEntry { name, about, category, enabled, own, .. } in &catalog.entries {
         let state = if *enabled { "on " } else { "off" };
-        let about = crate::dispatch::commands::brief(about);
+        let about = pudu_dispatch::commands::brief(about);
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
@@ -312,7 +311,7 @@ fn install(skills: &OwnSkills, file: &std::path::Path, replace: bool) -> Result<
     for note in &installed.notes {
         let _ = writeln!(out, "note: {note}");
     }
-    if let Some(row) = crate::dispatch::commands::TABLE.iter().find(|row| row.name == installed.name) {
+    if let Some(row) = pudu_dispatch::commands::TABLE.iter().find(|row| row.name == installed.name) {
         let _ = writeln!(
             out,
             "/{} stays the command of that name: the agent uses the skill by itself only",

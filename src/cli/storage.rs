@@ -2,16 +2,6 @@
 //! where none runs, this process takes its place for as long.
 
 use super::{remote, run};
-use crate::{
-    clock,
-    config::{Backend, Start},
-    gateway::{
-        self,
-        storage::{LISTED_THREADS, MAX_LISTED_THREADS},
-    },
-    home::{self, Home},
-    opened,
-};
 use anyhow::{Context, Result, anyhow, bail};
 use bytesize::ByteSize;
 use clap::Subcommand;
@@ -21,6 +11,16 @@ use pudu_client::{
     net::reqwest::Method,
     sandbox::Folders,
     store::{Db, Deletion, StoreError},
+};
+use pudu_config::{Backend, Start};
+use pudu_daemon::store;
+use pudu_gateway::{
+    self as gateway,
+    storage::{LISTED_THREADS, MAX_LISTED_THREADS},
+};
+use pudu_kit::{
+    clock,
+    home::{self, Home},
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -104,7 +104,7 @@ async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
 async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
-    if !opened::has_store(&fixed.database.backend) {
+    if !store::has_store(&fixed.database.backend) {
         return match verb {
             Verb::Delete { .. } => bail!("there is no such thread"),
             Verb::Threads { .. } => Ok(gateway::storage::listed(&[])),
@@ -119,7 +119,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
         bail!("{} has no files of threads: run this where the daemon's home is", fixed.home.display());
     }
     let _home = Home::take(&fixed.home)?;
-    let db = opened::open(&fixed.database, &fixed.home).await?;
+    let db = store::open(&fixed.database, &fixed.home).await?;
     let storage = Storage::new(db.clone(), Folders::new(fixed.home.clone(), None));
     let rules = &loaded.config.hot.retention;
     let done = match verb {

@@ -2,12 +2,13 @@
 //! none runs, the store is read.
 
 use super::{remote, run};
-use crate::{
-    config::{LoadedConfig, Start},
-    gateway, home, opened, rights,
-};
 use anyhow::{Context, Result, anyhow};
 use pudu_client::net::reqwest::Method;
+use pudu_config::{LoadedConfig, Start};
+use pudu_daemon::store;
+use pudu_gateway as gateway;
+use pudu_kit::home;
+use pudu_people::rights;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -37,10 +38,10 @@ pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Re
         let days = days.to_string();
         return remote::call(start, Method::GET, &["usage"], &[("days", &days)]).await;
     }
-    if !opened::has_store(&fixed.database.backend) {
+    if !store::has_store(&fixed.database.backend) {
         return Ok(Value::Null);
     }
-    let db = opened::open(&fixed.database, &fixed.home).await?;
+    let db = store::open(&fixed.database, &fixed.home).await?;
     let hot = &loaded.config.hot;
     let facts = async {
         let known = rights::known(&db, &fixed.home, hot.timing.unpaired).await?;

@@ -16,14 +16,14 @@ MUTANTS = {
         "user: task.user.clone()",
     ),
     "all people are one user": (
-        "src/dispatch/users.rs",
+        "crates/people/src/users.rs",
         "None => alone(account, person),",
         "None => { let _ = alone(account, person); UserId::local() }",
     ),
     "/memory in a room is the asker's": (
-        "src/dispatch/commands/memory.rs",
-        "false => users::room(&address.account, &address.chat),",
-        "false => { let _ = users::room(&address.account, &address.chat); session.user }",
+        "crates/dispatch/src/commands/memory.rs",
+        "false => UserId::room(&address.account, &address.chat),",
+        "false => { let _ = UserId::room(&address.account, &address.chat); session.user }",
     ),
     "recall searches everybody's entries": (
         "crates/store/src/recall/search.rs",

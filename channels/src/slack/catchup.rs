@@ -6,7 +6,11 @@
 //! it is left.
 
 use super::{SlackChannel, event_handler::SlackIntakeError, wire::SlackMessage};
-use crate::{EventSink, KnownMessage, clock::now, transport::read_missed};
+use crate::{
+    EventSink, KnownMessage,
+    clock::{millis, now},
+    transport::read_missed,
+};
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
 /// Chats in which nothing was said for so long are left.
@@ -39,7 +43,7 @@ impl SlackChannel {
     /// Offers what was missed. False when not everything could be looked at.
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let now = now();
-        let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let since = |time: Duration| now - millis(time);
         let known = match sink.known(&self.handler.account, since(LATELY)).await {
             Ok(known) => known,
             Err(error) => {

@@ -6,6 +6,7 @@
 use crate::{audit, now, wire::thread::API_ACCOUNT};
 use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};
 use pudu_base as base;
+use pudu_kit::clock::millis;
 use pudu_store::{Approval, ApprovalDecision, Db, StoreError};
 use std::{
     collections::HashMap,
@@ -193,7 +194,7 @@ impl StoredApprovals {
             person: self.audit_log.asker.person.clone(),
             name: self.audit_log.asker.name.clone(),
             asked,
-            deadline: asked.saturating_add(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
+            deadline: asked.saturating_add(millis(patience)),
             decision: None,
         }
     }

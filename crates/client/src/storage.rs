@@ -5,6 +5,7 @@
 
 use crate::memory::{Memories, MemoryTrouble};
 use pudu_base::{ThreadFolder, ThreadId};
+use pudu_kit::clock::millis;
 use pudu_memory::MemoryOptions;
 use pudu_sandbox::Folders;
 use pudu_store::{AuditLimits, AuditSize, Db, Deletion, FileSize, StoreError, ThreadRow};
@@ -213,7 +214,7 @@ impl Storage {
     /// Forgets what is remembered for too long.
     async fn forget_old(&self, rules: MemoryRetention, now: i64) -> Result<(), StoreError> {
         if let Some(age) = rules.turns {
-            let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+            let age = millis(age);
             self.db.forget_turns_before(now.saturating_sub(age)).await?;
         }
         let Some(age) = rules.facts else { return Ok(()) };
@@ -404,10 +405,6 @@ fn size(row: &ThreadRow) -> u64 {
 
 fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
-}
-
-fn millis(age: Duration) -> i64 {
-    i64::try_from(age.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn audit_limits(retention: &Retention, now: i64) -> AuditLimits {

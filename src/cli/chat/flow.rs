@@ -4,7 +4,7 @@
 //! drawn again and again.
 
 use super::markdown::settled;
-use crate::local::TranscriptLine;
+use pudu_dispatch::local::TranscriptLine;
 use std::collections::HashMap;
 
 /// The answers that grow, each with what was printed of it.

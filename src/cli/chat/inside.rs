@@ -1,12 +1,12 @@
 //! The chat of a daemon in this process.
 
 use super::wire::{Act, ChatNews, ChatWire, CommandEntry, Letter, Unsent};
-use crate::{
-    dispatch::{Shared, commands},
-    local::{self, LocalChannel, TranscriptChange, TranscriptLine},
-};
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::{AcceptError, BoxFuture, ReplyHandle};
+use pudu_dispatch::{
+    Shared, commands,
+    local::{self, LocalChannel, TranscriptChange, TranscriptLine},
+};
 use pudu_texts::Language;
 use std::sync::Arc;
 

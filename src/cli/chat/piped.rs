@@ -207,7 +207,7 @@ impl Pipe {
     }
 
     /// Writes an answer and where its files are.
-    fn written(&self, line: &crate::local::TranscriptLine) -> PipedAnswer {
+    fn written(&self, line: &pudu_dispatch::local::TranscriptLine) -> PipedAnswer {
         let place = |(index, name): (usize, &String)| {
             format!("\n{name}: {}", self.wire.file(&line.id, index).unwrap_or_default())
         };

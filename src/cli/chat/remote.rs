@@ -1,7 +1,6 @@
 //! The chat of a daemon that runs elsewhere, over its HTTP API.
 
 use super::wire::{Act, ChatNews, ChatWire, CommandEntry, Letter, Unsent};
-use crate::local::{TranscriptChange, TranscriptLine};
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::BoxFuture;
 use pudu_client::net::{
@@ -12,6 +11,7 @@ use pudu_client::net::{
     },
     sse::SseDecoder,
 };
+use pudu_dispatch::local::{TranscriptChange, TranscriptLine};
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;

@@ -16,10 +16,10 @@ use super::{
     terminal::{self, Hush},
     wire::{Act, ChatNews, ChatWire},
 };
-use crate::local::{From, TranscriptChange, TranscriptLine};
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
+use pudu_dispatch::local::{From, TranscriptChange, TranscriptLine};
 use pudu_texts::Language;
 use std::{
     io::{self, Stdout},

@@ -1,7 +1,7 @@
 //! State of a chat: which answers are new, which still grow, and whether one is awaited.
 
-use crate::local::{From, TranscriptChange, TranscriptLine};
 use pudu_channels::Choice;
+use pudu_dispatch::local::{From, TranscriptChange, TranscriptLine};
 use std::collections::VecDeque;
 
 /// Action of the button that stops the run at work.

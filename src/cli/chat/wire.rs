@@ -1,9 +1,9 @@
 //! The way to a chat: what is said goes in, what changes comes out. `remote.rs` goes by HTTP to a daemon that
 //! runs, `inside.rs` to one in this process.
 
-use crate::local::TranscriptChange;
 use futures_util::stream::BoxStream;
 use pudu_channels::BoxFuture;
+use pudu_dispatch::local::TranscriptChange;
 use serde::Deserialize;
 use std::time::Duration;
 

@@ -1,13 +1,6 @@
 //! Whether budgets are used up or too small, so that somebody gets no answer.
 
-use crate::{
-    agent,
-    cli::usage,
-    config::{Config, LoadedConfig, Start},
-    gateway,
-    machine::Machine,
-    skills,
-};
+use crate::cli::usage;
 use anyhow::{Result, anyhow};
 use pudu_channels::Check;
 use pudu_client::{
@@ -15,6 +8,9 @@ use pudu_client::{
     base::UsedBudget,
     store::{Db, DbLocation},
 };
+use pudu_config::{Config, LoadedConfig, Start};
+use pudu_daemon::{agent, machine::Machine, skills};
+use pudu_gateway as gateway;
 
 /// So many budgets are named.
 const MAX_NAMED: usize = 10;

@@ -1,11 +1,9 @@
 //! Whether containers can be made, and whether commands stay in them.
 
 use super::{Check, Scratch, mounts, verdict};
-use crate::{
-    config::{DockerConfig, HotConfig},
-    machine::Machine,
-};
 use pudu_client::containers::{self, ExecMethod, prove};
+use pudu_config::{DockerConfig, HotConfig};
+use pudu_daemon::machine::Machine;
 
 /// Asks the engine, makes a container, and tries to get out of it.
 pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotConfig) -> Vec<Check> {

@@ -1,11 +1,12 @@
 //! Whether those who make sandboxes elsewhere do, and whether commands stay in them.
 
 use super::{Check, verdict};
-use crate::{config::HotConfig, machine::Machine};
 use pudu_client::{
     base::{Exec, Network, Sandbox, SandboxError, Shell, ShellCommand, ThreadFolder},
     sandbox::prove_in,
 };
+use pudu_config::HotConfig;
+use pudu_daemon::machine::Machine;
 use std::time::Duration;
 
 /// The thread whose sandbox is tried.

@@ -1,16 +1,14 @@
 //! Whether the MCP servers start and have tools.
 
-use crate::{
-    config::{LoadedConfig, Start},
-    extensions::{self, TriedServers},
-};
 use pudu_channels::Check;
 use pudu_client::mcp::Skipped;
+use pudu_config::{LoadedConfig, Start};
+use pudu_daemon::servers::{self, TriedServers};
 
 /// Starts each server for a moment; nothing is said where there are none.
 pub(super) async fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let help = "see docs/extensions.md";
-    let tried = extensions::try_servers(start, loaded.report.file.as_deref()).await;
+    let tried = servers::try_servers(start, loaded.report.file.as_deref()).await;
     let TriedServers { tools, skipped, notes } = match tried {
         None => return Vec::new(),
         Some(Err(error)) => return vec![Check::bad("file", error, help)],

@@ -1,7 +1,8 @@
 //! Guardrails: each provider is tried.
 
-use crate::{agent, config::GuardrailsConfig};
 use pudu_channels::Check;
+use pudu_config::GuardrailsConfig;
+use pudu_daemon::agent;
 
 /// Tries the providers that are configured.
 pub(super) async fn check(config: &GuardrailsConfig) -> Vec<Check> {

@@ -1,11 +1,9 @@
 //! Whether the skills can be read.
 
-use crate::{
-    config::{LoadedConfig, Start},
-    skills,
-};
 use pudu_channels::Check;
 use pudu_client::skills::BrokenSkill;
+use pudu_config::{LoadedConfig, Start};
+use pudu_daemon::skills;
 
 /// Counts the skills, and names each that is broken.
 pub(super) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {

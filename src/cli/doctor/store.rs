@@ -1,16 +1,15 @@
 //! Whether the store can be opened. One that a daemon works with is left to it.
 
-use crate::{
-    config::{Backend, LoadedConfig},
-    home, opened,
-};
 use anyhow::Result;
 use pudu_channels::Check;
+use pudu_config::{Backend, LoadedConfig};
+use pudu_daemon::store;
+use pudu_kit::home;
 
 /// Opens the store, and closes it again.
 pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     let fixed = &loaded.config.fixed;
-    let words = opened::store_words(&fixed.database.backend);
+    let words = store::describe(&fixed.database.backend);
     if let Some(url) = home::neighbour(&fixed.home) {
         return Check::good("store", format!("{words}; the pudu at {url} works with it"));
     }
@@ -30,7 +29,7 @@ pub(super) async fn check(loaded: &LoadedConfig) -> Check {
 
 async fn opened(loaded: &LoadedConfig) -> Result<()> {
     let fixed = &loaded.config.fixed;
-    let db = opened::open(&fixed.database, &fixed.home).await?;
+    let db = store::open(&fixed.database, &fixed.home).await?;
     let alone = db.check_unclaimed().await;
     db.close().await;
     alone?;

@@ -2,6 +2,7 @@
 
 use super::rules::{MemoryOf, MemoryTrouble};
 use crate::Client;
+use pudu_kit::clock::millis;
 use pudu_memory::{
     Committed, Fact, FactCategory, FactEdit, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
     MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
@@ -273,7 +274,7 @@ impl Memories {
 
     /// Forgets facts that were neither confirmed nor changed for so long, of everybody.
     pub(crate) async fn forget_older(&self, age: Duration) -> Result<(), MemoryTrouble> {
-        let before = now() - i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let before = now() - millis(age);
         let agents = self.work(|store, _| store.everybody()).await?;
         for scope in agents {
             let of = MemoryOf::of(&scope);

@@ -8,7 +8,7 @@
 mod failure;
 mod turns;
 
-use failure::{AfterFailure, LearnError, millis};
+use failure::{AfterFailure, LearnError};
 pub(super) use turns::said;
 
 use super::{
@@ -28,6 +28,7 @@ use pudu_memory::{
     Changes, LearntMark, MemoryDocument, MemoryError,
     extract::{Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
 };
+use pudu_kit::clock::millis;
 use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, alone, now};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

@@ -256,7 +256,9 @@ mod tests {
         for text in [r#"{"a": "现 😀"}"#, r#"["\n\t\r\b\f\"\\\/", "\u0001\u00e9\uFFFD", "\\u0000"]"#] {
             assert!(matches!(repair(text.as_bytes()), Cow::Borrowed(_)), "{text}");
         }
-        for text in [r#"["\u0000"]"#, r#"["\ud83d\ude00"]"#, r#"["\'"]"#, r#"["\u+123"]"#, r#"["\u12"#, "[\"\\"] {
+        for text in
+            [r#"["\u0000"]"#, r#"["\ud83d\ude00"]"#, r#"["\'"]"#, r#"["\u+123"]"#, r#"["\u12"#, "[\"\\"]
+        {
             assert!(matches!(repair(text.as_bytes()), Cow::Owned(_)), "{text}");
         }
     }

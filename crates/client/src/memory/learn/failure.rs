@@ -2,6 +2,7 @@
 
 use crate::memory::rules::MemoryTrouble;
 use pudu_base::ModelError;
+use pudu_kit::clock::millis;
 use pudu_memory::extract::AnswerError;
 use pudu_store::{Learning, now};
 use std::time::Duration;
@@ -80,8 +81,4 @@ impl AfterFailure {
             }
         }
     }
-}
-
-pub(super) fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,0 +1,102 @@
+//! Actions of the agent that need approval.
+
+use super::{reader::Section, sandbox::ToolConfig};
+use pudu_client::{
+    agents::UPDATE_AGENT,
+    harness::{DESCRIBE_SKILL, Dangerous, SEARCH, SKILL_MANAGE, TASK},
+    tools::NAMES,
+};
+use std::{collections::BTreeSet, time::Duration};
+
+/// Actions of the agent that need approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalsConfig {
+    /// Handling of commands that look dangerous.
+    pub dangerous: Dangerous,
+    /// Whether an agent that changes itself needs somebody's approval.
+    pub agent_changes: bool,
+    /// Whether an agent that makes or changes a skill needs somebody's approval.
+    pub skill_changes: bool,
+    /// Tools that need somebody's approval for every call.
+    pub tools: BTreeSet<String>,
+    /// How long somebody can decide.
+    pub timeout: Duration,
+}
+
+const DANGEROUS: &[(&str, Dangerous)] =
+    &[("allow", Dangerous::Allow), ("ask", Dangerous::Ask), ("block", Dangerous::Block)];
+
+const CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
+
+/// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so. A tool may say of
+/// itself that it needs approval.
+pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig]) -> ApprovalsConfig {
+    let section = top.section("approvals");
+    let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
+    let told = "allow; block with `sandbox.allow_host_bash`";
+    let named = section.names("tools").or_told(Vec::new(), "none");
+    named.iter().for_each(|name| check_name(&section, "tools", name));
+    let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
+    ApprovalsConfig {
+        dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
+        agent_changes: section.choice("agent_changes", CHANGES).or(true),
+        skill_changes: section.choice("skill_changes", CHANGES).or(true),
+        tools: named.into_iter().chain(own).collect(),
+        timeout: section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(600)),
+    }
+}
+
+/// Names of our own tools besides [`NAMES`].
+const MORE_NAMES: [&str; 13] = [
+    "web_search",
+    "web_fetch",
+    "image_search",
+    SEARCH,
+    TASK,
+    "setup_agent",
+    UPDATE_AGENT,
+    DESCRIBE_SKILL,
+    SKILL_MANAGE,
+    "memory_search",
+    "memory_add",
+    "memory_update",
+    "memory_delete",
+];
+
+/// Returns whether a tool of our own has a name, also one that is not configured.
+pub fn is_own_tool(name: &str) -> bool {
+    NAMES.contains(&name) || MORE_NAMES.contains(&name)
+}
+
+/// Shorter names are near to too many others.
+const MIN_LETTERS: usize = 4;
+/// Longer names are no tool's: models take none.
+const MAX_LETTERS: usize = 64;
+
+/// Refuses a name that no tool can have, or that is almost a tool's: the call that it was to guard would be made. Tools of
+/// MCP servers are not known here.
+pub(super) fn check_name(section: &Section<'_>, key: &str, name: &str) {
+    if is_own_tool(name) {
+        return;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.len() > MAX_LETTERS || !name.chars().all(plain) {
+        let help = "write each tool's own name, of up to 64 letters, digits, _ and -; there are no wildcards";
+        section.refuse(key, format!("no tool can be called \"{name}\""), help);
+        return;
+    }
+    let folded = name.to_lowercase().replace('-', "_");
+    // DeerFlow's functions are called `bash_tool`, its tools are not.
+    let bare = folded.strip_suffix("_tool").unwrap_or(&folded);
+    // One slip of a finger: `jira_search` is as near to a name of ours by other measures, and may be a server's.
+    let slip = |known: &str| known.len() >= MIN_LETTERS && strsim::damerau_levenshtein(bare, known) <= 1;
+    let slipped = |known: &&str| *known == bare || slip(known);
+    if let Some(near) = NAMES.into_iter().chain(MORE_NAMES).find(slipped) {
+        let what = format!("pudu has no tool \"{name}\"");
+        section.refuse(
+            key,
+            what,
+            format!("did you mean `{near}`? A tool of an MCP server is called SERVER_TOOL"),
+        );
+    }
+}

@@ -1,0 +1,489 @@
+//! The accounts under `channels:`: which bots there are, who may speak to them, and how they behave.
+//!
+//! An account's name is its key; its platform is `type:`, or the key where that is not said, so two bots of one
+//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
+//! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
+//!
+//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
+//! line in [`READERS`]; its line in `other.rs` goes.
+
+mod context;
+mod dingtalk;
+mod discord;
+mod feishu;
+mod follow_up;
+mod other;
+mod session;
+mod slack;
+mod telegram;
+
+use super::{
+    problem::nearest,
+    quantity::NumberUnit,
+    raw::{MappingEntry, NodeValue},
+    reader::{Effect, Key, Section},
+    retention,
+};
+pub use context::{GroupContext, GroupHistory};
+pub use follow_up::FollowUpMode;
+use indexmap::IndexMap;
+use jiff::tz::TimeZone;
+use pudu_channels::{Channel, ChannelError, ChatCommand};
+use pudu_client::{RetentionRules, wire::thread::API_ACCOUNT};
+use pudu_texts::Language;
+use secrecy::{ExposeSecret, SecretString};
+pub use session::SessionOverrides;
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+
+/// A bot on a platform.
+#[derive(Clone, Debug)]
+pub struct AccountConfig {
+    /// Its key under `channels:`.
+    pub name: String,
+    /// Its platform, with the settings to connect to it.
+    pub platform: Arc<dyn Platform>,
+    /// The language of its menus, where one is configured.
+    pub language: Option<Language>,
+    /// Another number after an edit that needs a new connection.
+    pub print: u64,
+}
+
+impl AccountConfig {
+    /// Notes what the account's connection is made of.
+    pub(super) fn stamped(self, keys: &IndexMap<String, Key>) -> Self {
+        let below = format!("channels.{}.", self.name);
+        let mut hasher = DefaultHasher::new();
+        self.language.hash(&mut hasher);
+        let own =
+            keys.iter().filter(|(path, key)| key.effect == Effect::Reconnect && path.starts_with(&below));
+        own.for_each(|(path, key)| (path, key.value).hash(&mut hasher));
+        Self { print: hasher.finish(), ..self }
+    }
+}
+
+/// Platform of an account, with the settings to connect to it.
+pub trait Platform: fmt::Debug + Send + Sync {
+    /// Returns the platform's name.
+    fn name(&self) -> &'static str;
+
+    /// Returns in a word how events come.
+    fn transport(&self) -> &'static str;
+
+    /// Returns what no log may say; first that by which the platform knows the bot.
+    fn secrets(&self) -> Vec<&SecretString>;
+
+    /// Returns whether the bot is open to everyone if no list restricts it.
+    fn is_public(&self) -> bool {
+        false
+    }
+
+    /// Returns the credentials that cannot be right: the key, the problem, and the remedy.
+    fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        Vec::new()
+    }
+
+    /// Makes the account's channel. Nothing is sent before it listens or replies.
+    fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError>;
+}
+
+/// The commands for a platform's own menu.
+pub type Menu = Vec<ChatCommand>;
+
+/// How the accounts of a platform are read.
+struct PlatformReader {
+    /// The platform's name.
+    name: &'static str,
+    /// The keys without which nothing works there.
+    credentials: &'static [&'static str],
+    /// Reads an account; `None` when something is missing, which is reported if the account is on.
+    read: fn(&Section<'_>) -> Option<Arc<dyn Platform>>,
+    /// Reads the id of a person, or says what to write.
+    user: ReadId,
+    /// Reads the id of a chat, likewise.
+    chat: ReadId,
+    /// Form of ids, in a few words.
+    ids: &'static str,
+    /// Source of the recent messages of a group there.
+    history: GroupHistory,
+}
+
+type ReadId = fn(&NodeValue) -> Result<String, String>;
+
+/// The platforms that pudu speaks.
+const READERS: &[&PlatformReader] =
+    &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER, &discord::READER];
+
+/// How an account behaves; looked up for each message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccountPolicy {
+    /// People who may speak to it.
+    pub allowed_users: Allow,
+    /// Chats in which it may be spoken to.
+    pub allowed_chats: Allow,
+    /// Whether people make themselves known by a code.
+    pub pairing: bool,
+    /// Ids of the approvers; if empty, the person for whom the run works.
+    pub approvers: BTreeSet<String>,
+    /// Handling of messages that come during a run.
+    pub follow_ups: FollowUpMode,
+    /// The agent that answers, and how.
+    pub session: SessionOverrides,
+    /// Whether people choose who answers; if nothing is said, they do unless `session` names an agent.
+    pub agent_choice: Option<Choosing>,
+    /// The time zone of its people, which the model is told.
+    pub timezone: TimeZone,
+    /// The language of its answers; if nothing is said, the person's.
+    pub language: Option<Language>,
+    /// Recent messages of a group that the model reads beside a question.
+    pub context: GroupContext,
+}
+
+impl AccountPolicy {
+    /// Returns whether nobody is kept out.
+    pub fn admits_everybody(&self) -> bool {
+        !self.pairing && self.allowed_users == Allow::Everyone && self.allowed_chats == Allow::Everyone
+    }
+}
+
+/// Advice on how to restrict an account that is open to everybody.
+pub const CLOSING: &str = "name who may use it in `allowed_users` or `allowed_chats`, or let people in by a code with `pairing: true`";
+
+/// A list of those who may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allow {
+    /// Everybody: nothing was listed.
+    Everyone,
+    /// These ids.
+    Only(BTreeSet<String>),
+}
+
+impl Allow {
+    /// Returns whether this id is allowed.
+    pub fn permits(&self, id: &str) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Only(ids) => ids.contains(id),
+        }
+    }
+}
+
+/// Whether people choose who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choosing {
+    /// They do not.
+    Fixed,
+    /// They do, among the agents that there are.
+    Choose,
+    /// They do, and make agents and have them changed.
+    Create,
+}
+
+/// Treatment of people who joined no user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnpairedPeople {
+    /// Users by themselves.
+    #[default]
+    Own,
+    /// Together the local user.
+    Shared,
+}
+
+const UNPAIRED_PEOPLE: &[(&str, UnpairedPeople)] =
+    &[("own", UnpairedPeople::Own), ("shared", UnpairedPeople::Shared)];
+
+/// Times for all accounts, picked up for the next message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    /// How long running turns may go on after the order to stop.
+    pub shutdown_grace_period: Duration,
+    /// Messages that follow each other within this time become one turn.
+    pub follow_up_window: Duration,
+    /// A reply that is older than this is not sent any more.
+    pub outbox_max_age: Duration,
+    /// Treatment of people who joined no user.
+    pub unpaired: UnpairedPeople,
+    /// The time zone of people whose account names none.
+    pub timezone: TimeZone,
+    /// The language of accounts that name none, and of the page and the terminal.
+    pub language: Option<Language>,
+}
+
+/// How much may wait and run; set once at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// How many messages may wait to be taken up; more are refused.
+    pub inbound_queue_maxsize: usize,
+    /// How many runs may go on at once.
+    pub max_concurrency: usize,
+}
+
+const CHOOSING: &[(&str, Choosing)] =
+    &[("fixed", Choosing::Fixed), ("choose", Choosing::Choose), ("create", Choosing::Create)];
+
+/// Reads how much may wait and run.
+pub(super) fn capacity(top: &Section<'_>) -> Capacity {
+    let section = top.section("channels");
+    section.later(&["gateway_url", "langgraph_url"]);
+    let max_concurrency = section.number("max_concurrency", 1..=100_000_u32).or(1_024);
+    if max_concurrency != 1_024 {
+        section.differs("max_concurrency", "runs of the whole daemon at once");
+    }
+    Capacity {
+        inbound_queue_maxsize: section.number("inbound_queue_maxsize", 1..=1_000_000_u32).or(1000) as usize,
+        max_concurrency: max_concurrency as usize,
+    }
+}
+
+/// Reads what holds for all accounts.
+pub(super) fn timing(top: &Section<'_>) -> Timing {
+    let section = top.section("channels");
+    let window = section.amount("follow_up_window_ms", NumberUnit::Milliseconds, 0..=60_000_u64).or(500);
+    let unpaired = section.choice("unpaired_people", UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
+    Timing {
+        shutdown_grace_period: section
+            .seconds("shutdown_grace_period_seconds", 0.0)
+            .or(Duration::from_secs(3)),
+        follow_up_window: Duration::from_millis(window),
+        unpaired,
+        outbox_max_age: section.seconds("outbox_max_age_seconds", 1.0).or(Duration::from_secs(6 * 3600)),
+        timezone: timezone(&section),
+        language: language(&section),
+    }
+}
+
+fn language(wide: &Section<'_>) -> Option<Language> {
+    wide.language("language").optional("the person's, else English")
+}
+
+fn own_language(section: &Section<'_>, common: Option<Language>) -> Option<Language> {
+    section.language("language").optional("`channels.language`").or(common)
+}
+
+fn timezone(wide: &Section<'_>) -> TimeZone {
+    wide.timezone("timezone").or_told(TimeZone::system(), "the system's")
+}
+
+/// Reads the accounts that are on.
+pub(super) fn accounts(top: &Section<'_>) -> Vec<AccountConfig> {
+    let language = language(&top.section("channels"));
+    let found: Vec<_> = find(top).into_iter().filter_map(|found| account(found, language)).collect();
+    refuse_twins(&found);
+    found.into_iter().map(|(account, _)| account).collect()
+}
+
+fn account(found: AccountSection<'_>, common: Option<Language>) -> Option<(AccountConfig, Section<'_>)> {
+    let ours = matches!(found.kind, SectionKind::Ours(_));
+    let language = ours.then(|| own_language(&found.section, common)).flatten();
+    let platform = match found.kind {
+        SectionKind::Ours(reader) => (reader.read)(&found.section),
+        SectionKind::Other(other) => {
+            other::read(&found.section, other);
+            None
+        }
+    };
+    let account = AccountConfig { name: found.name.to_owned(), platform: platform?, language, print: 0 };
+    found.section.is_needed().then_some((account, found.section))
+}
+
+/// One bot is one account: two would take each other's messages.
+fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
+    let same = |a: &AccountConfig, b: &AccountConfig| {
+        let proof = |account: &AccountConfig| {
+            account.platform.secrets().first().map(|s| s.expose_secret().to_owned())
+        };
+        a.platform.name() == b.platform.name() && proof(a) == proof(b)
+    };
+    for (at, (account, section)) in found.iter().enumerate() {
+        if let Some((first, _)) = found.iter().take(at).find(|(first, _)| same(first, account)) {
+            let what = format!("this is the same bot as `channels.{}`", first.name);
+            section.refuse_here(what, "keep one of the two, or give each a bot of its own");
+        }
+    }
+}
+
+/// Reads how each account behaves, by its name.
+pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
+    let wide = top.section("channels");
+    let follow_ups = wide.choice("follow_ups", FollowUpMode::NAMES).or(FollowUpMode::Queue);
+    let told = "create; fixed where `session` names an agent";
+    let choosing = wide.choice("agent_choice", CHOOSING).optional(told);
+    let (common, zone, language) = (session::read(&wide), timezone(&wide), language(&wide));
+    let one = |AccountSection { name, kind, section }: AccountSection<'_>| {
+        let SectionKind::Ours(reader) = kind else { return None };
+        let policy = AccountPolicy {
+            allowed_users: allow(&section, "allowed_users", reader.ids, reader.user),
+            allowed_chats: allow(&section, "allowed_chats", reader.ids, reader.chat),
+            pairing: section.flag("pairing").or(false),
+            approvers: approvers(&section, reader),
+            follow_ups: section
+                .choice("follow_ups", FollowUpMode::NAMES)
+                .or_told(follow_ups, "`channels.follow_ups`"),
+            session: session::read(&section).over(&common),
+            agent_choice: section
+                .choice("agent_choice", CHOOSING)
+                .optional("`channels.agent_choice`")
+                .or(choosing),
+            timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
+            language: own_language(&section, language),
+            context: GroupContext::OFF,
+        };
+        let context = context::read(&section, &policy, reader.history);
+        let policy = AccountPolicy { context, ..policy };
+        section.is_needed().then(|| (name.to_owned(), policy))
+    };
+    find(top).into_iter().filter_map(one).collect()
+}
+
+/// Reads how long what accounts leave behind is kept; that of an account that is off counts, too.
+pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
+    let usual = retention::read(top, None);
+    let ours = find(top).into_iter().filter(|found| matches!(found.kind, SectionKind::Ours(_)));
+    let own = ours.map(|found| (found.name.to_owned(), retention::read(&found.section, Some(&usual))));
+    let accounts = own.filter(|(_, retention)| *retention != usual).collect();
+    RetentionRules { usual, accounts, memory: retention::memory(top) }
+}
+
+/// An account's section, which is needed if the account is on.
+struct AccountSection<'r> {
+    name: &'r str,
+    kind: SectionKind,
+    section: Section<'r>,
+}
+
+#[derive(Clone, Copy)]
+enum SectionKind {
+    Ours(&'static PlatformReader),
+    Other(&'static other::Other),
+}
+
+/// The name under which the page and the terminal are an account.
+pub const LOCAL: &str = "local";
+
+/// Names that no account of a platform may have, and whose they are.
+const TAKEN: [(&str, &str); 2] =
+    [(LOCAL, "the page and the terminal"), (API_ACCOUNT, "clients of the HTTP API")];
+
+/// The keys of `channels:` that are not accounts.
+const WIDE: &[&str] = &[
+    "agent_choice",
+    "follow_up_window_ms",
+    "follow_ups",
+    "gateway_url",
+    "inbound_queue_maxsize",
+    "langgraph_url",
+    "language",
+    "max_concurrency",
+    "outbox_max_age_seconds",
+    "session",
+    "shutdown_grace_period_seconds",
+    "timezone",
+    "unpaired_people",
+];
+
+/// Finds the accounts. A key that is neither an account nor known stays unknown.
+fn find<'r>(top: &Section<'r>) -> Vec<AccountSection<'r>> {
+    let wide = top.section("channels");
+    let accounts = wide.present().filter(|entry| !WIDE.contains(&entry.key.as_str()));
+    accounts.filter_map(|entry| open(&wide, entry)).collect()
+}
+
+fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSection<'r>> {
+    if let Some((_, whose)) = TAKEN.iter().find(|(name, _)| *name == entry.key) {
+        let help = "give the account another name, and its platform as `type:`";
+        wide.refuse(&entry.key, format!("this is the name of {whose}"), help);
+        wide.section(&entry.key).ignore_rest();
+        return None;
+    }
+    let typed = match entry.node.entry("type").map(|entry| &entry.node.value) {
+        Some(NodeValue::Text(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let name = typed.unwrap_or(&entry.key);
+    let Some((kind, pattern, credentials)) = platform(name) else {
+        let meant =
+            entry.node.entry("enabled").is_some_and(|entry| entry.node.value == NodeValue::Bool(true));
+        if typed.is_some() || meant {
+            refuse(wide, entry, name);
+        } else if let Some(near) = nearest(name, platforms()).filter(|_| !entry.node.entries().is_empty()) {
+            let what = format!("\"{name}\" is not a platform that pudu knows, so this is no account");
+            wide.warn(&entry.key, what, format!("did you mean `{near}`? Or add `type: {near}`"));
+        } else if READERS
+            .iter()
+            .flat_map(|reader| reader.credentials)
+            .any(|key| entry.node.entry(key).is_some())
+        {
+            let what =
+                format!("this looks like an account, and \"{name}\" is not a platform that pudu knows");
+            wide.refuse(&entry.key, what, "say which platform it is of, such as `type: telegram`");
+            wide.section(&entry.key).ignore_rest();
+        }
+        return None;
+    };
+    let section = wide.section_like(&entry.key, pattern);
+    section.text("type").or_told(name.to_owned(), "the account's name");
+    let default = credentials.iter().any(|key| section.entry(key).is_some());
+    let unsaid = section.entry("enabled").is_none();
+    let enabled = section.flag("enabled").or_told(default, "true once there are credentials");
+    let whole = matches!(entry.node.value, NodeValue::Map(_) | NodeValue::Null);
+    if unsaid && whole && !default && matches!(kind, SectionKind::Ours(_)) {
+        let what = format!("this account is off: no `{}`", credentials.join("`, no `"));
+        section.warn_here(what, "write what is missing, or `enabled: false` if it shall be off");
+    }
+    Some(AccountSection { name: &entry.key, kind, section: section.needed(enabled) })
+}
+
+fn platform(name: &str) -> Option<(SectionKind, &'static str, &'static [&'static str])> {
+    match READERS.iter().find(|reader| reader.name == name) {
+        Some(reader) => Some((SectionKind::Ours(reader), reader.name, reader.credentials)),
+        None => other::find(name).map(|other| (SectionKind::Other(other), other.name, other.credentials)),
+    }
+}
+
+fn platforms() -> impl Iterator<Item = &'static str> {
+    READERS.iter().map(|reader| reader.name)
+}
+
+/// The keys that every account has and no other section.
+const OF_ACCOUNTS: &[&str] = &["allowed_chats", "allowed_users", "approvers", "pairing", "require_mention"];
+
+/// Returns where a key belongs that is an account's, where no account is there yet that could have it.
+pub(super) fn homes(key: &str) -> Vec<String> {
+    let has = |reader: &&&PlatformReader| reader.credentials.contains(&key) || OF_ACCOUNTS.contains(&key);
+    let all: Vec<_> =
+        READERS.iter().filter(has).map(|reader| format!("channels.{}.{key}", reader.name)).collect();
+    match all.len() {
+        count if count == READERS.len() => vec![format!("channels.ACCOUNT.{key}")],
+        _ => all,
+    }
+}
+
+fn refuse(wide: &Section<'_>, entry: &MappingEntry, name: &str) {
+    let help = match nearest(name, platforms()) {
+        Some(near) => format!("did you mean `type: {near}`?"),
+        None => format!("write `type:` with one of {}", platforms().collect::<Vec<_>>().join(", ")),
+    };
+    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), help);
+}
+
+/// Reads who approves. Names can change hands here as well.
+fn approvers(section: &Section<'_>, reader: &PlatformReader) -> BTreeSet<String> {
+    let show = |ids: &Vec<String>| ids.join(", ");
+    let ids = section.list("approvers", reader.ids, show, reader.user);
+    ids.or_told(Vec::new(), "whoever is answered").into_iter().collect()
+}
+
+/// Reads who may. A text in which nobody stands is an error: an emptied variable must not open the door.
+fn allow(section: &Section<'_>, key: &str, ids: &str, read: ReadId) -> Allow {
+    let show = |ids: &Vec<String>| ids.join(", ");
+    let ids = section.list(key, ids, show, read).or_told(Vec::new(), "everybody");
+    match ids.is_empty() {
+        true => Allow::Everyone,
+        false => Allow::Only(ids.into_iter().collect()),
+    }
+}

@@ -1,0 +1,50 @@
+//! What happens to a message that comes during a run.
+
+use pudu_texts::Language;
+
+/// Handling of a message that comes while the conversation's run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowUpMode {
+    /// It waits for the next turn.
+    Queue,
+    /// It is put in before the run's next step.
+    Steer,
+    /// It stops the run.
+    Interrupt,
+}
+
+impl FollowUpMode {
+    /// All modes, the default first.
+    pub const ALL: [Self; 3] = [Self::Queue, Self::Steer, Self::Interrupt];
+
+    /// The modes by their names, as the configuration has them.
+    pub(super) const NAMES: &[(&str, Self)] = &[
+        (Self::Queue.name(), Self::Queue),
+        (Self::Steer.name(), Self::Steer),
+        (Self::Interrupt.name(), Self::Interrupt),
+    ];
+
+    /// Returns the name by which people choose it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Steer => "steer",
+            Self::Interrupt => "interrupt",
+        }
+    }
+
+    /// Returns its description.
+    pub fn about(self, language: Language) -> &'static str {
+        match self {
+            Self::Queue => language.mode_queue(),
+            Self::Steer => language.mode_steer(),
+            Self::Interrupt => language.mode_interrupt(),
+        }
+    }
+
+    /// Reads a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = name.trim().to_lowercase();
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}

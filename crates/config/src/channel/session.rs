@@ -1,0 +1,115 @@
+//! Which agent answers, and with what settings. Kept as it was typed: the run takes of it what it knows, which
+//! is `recursion_limit` in `config`, and the keys of [`CONTEXT_KEYS`] and [`RunFeatures`] in `context`; a warning names the
+//! section with other keys.
+
+use super::super::reader::Section;
+use pudu_client::{RunFeatures, RunSecrets};
+use serde_json::{Map, Value as Json};
+
+/// Keys of `context` that a run obeys, beside those of [`RunFeatures`].
+const CONTEXT_KEYS: [&str; 5] =
+    ["agent_name", "model_name", "reasoning_effort", "secrets", "thinking_enabled"];
+
+/// An agent and its settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionOverrides {
+    /// The agent's name; `None` is the lead agent.
+    pub assistant_id: Option<String>,
+    /// Goes into the run's config.
+    pub config: Map<String, Json>,
+    /// Goes into the run's context.
+    pub context: Map<String, Json>,
+    /// The same three for single people, by their id on the platform.
+    pub users: Map<String, Json>,
+}
+
+/// Reads the `session` of an account, or of all of them.
+pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
+    let section = of.section("session").needed(of.is_needed());
+    let session = SessionOverrides {
+        assistant_id: section.text("assistant_id").optional("lead_agent"),
+        config: section.map("config").or(Map::new()),
+        context: section.map("context").or(Map::new()),
+        users: section.map("users").or(Map::new()),
+    };
+    let others =
+        |map: &Map<String, Json>, known: &[&str]| map.keys().any(|key| !known.contains(&key.as_str()));
+    if others(&session.config, &["recursion_limit"]) {
+        section.later(&["config"]);
+    }
+    if others(&session.context, &[&CONTEXT_KEYS[..], &RunFeatures::KEYS].concat()) {
+        section.later(&["context"]);
+    }
+    let of_users = session.users.values().filter_map(|own| own.get("context")?.as_object());
+    for context in of_users.chain([&session.context]) {
+        if let Err(why) = RunFeatures::read(context) {
+            section.refuse("context", why, "correct the option, or remove it");
+        }
+        if let Err(why) = RunSecrets::read(context) {
+            section.refuse(
+                "context",
+                why,
+                "name each secret like an environment variable: `secrets: {API_KEY: $API_KEY}`",
+            );
+        }
+    }
+    session
+}
+
+impl SessionOverrides {
+    /// Lays this one over a more common one: what is said here counts.
+    pub(super) fn over(self, common: &Self) -> Self {
+        Self {
+            assistant_id: self.assistant_id.or_else(|| common.assistant_id.clone()),
+            config: lay(&common.config, &self.config),
+            context: lay(&common.context, &self.context),
+            users: lay(&common.users, &self.users),
+        }
+    }
+
+    /// Returns what holds for one person.
+    pub fn of_user(&self, id: &str) -> Self {
+        let own = self.users.get(id).and_then(Json::as_object);
+        let map =
+            |key| own.and_then(|own| own.get(key)).and_then(Json::as_object).cloned().unwrap_or_default();
+        let assistant_id =
+            own.and_then(|own| own.get("assistant_id")).and_then(Json::as_str).map(str::to_owned);
+        Self { assistant_id, config: map("config"), context: map("context"), users: Map::new() }
+            .over(&Self { users: Map::new(), ..self.clone() })
+    }
+}
+
+fn lay(below: &Map<String, Json>, above: &Map<String, Json>) -> Map<String, Json> {
+    below.iter().chain(above).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn session(value: &Json) -> SessionOverrides {
+        let map = |key| value.get(key).and_then(Json::as_object).cloned().unwrap_or_default();
+        let assistant_id = value.get("assistant_id").and_then(Json::as_str).map(str::to_owned);
+        SessionOverrides { assistant_id, config: map("config"), context: map("context"), users: map("users") }
+    }
+
+    #[test]
+    fn the_nearest_to_the_person_counts() {
+        let common =
+            session(&json!({"assistant_id": "all", "config": {"a": 1, "b": 1}, "context": {"x": 1}}));
+        let account = session(&json!({
+            "config": {"b": 2},
+            "users": {"7": {"assistant_id": "vip", "config": {"c": 3}}, "8": {"context": {"x": 8}}},
+        }))
+        .over(&common);
+        let cases = [
+            ("7", json!({"assistant_id": "vip", "config": {"a": 1, "b": 2, "c": 3}, "context": {"x": 1}})),
+            ("8", json!({"assistant_id": "all", "config": {"a": 1, "b": 2}, "context": {"x": 8}})),
+            ("9", json!({"assistant_id": "all", "config": {"a": 1, "b": 2}, "context": {"x": 1}})),
+        ];
+        for (user, expected) in cases {
+            assert_eq!(account.of_user(user), session(&expected), "{user}");
+        }
+    }
+}

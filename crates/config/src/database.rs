@@ -1,0 +1,111 @@
+//! The database section: storage of durable state.
+//!
+//! DeerFlow's older `checkpointer` section is read where there is no `database` section. DeerFlow lets both be
+//! in force, one for threads and one for the rest; pudu keeps everything in one place, so `database` wins.
+
+use super::{Start, reader::Section};
+use secrecy::SecretString;
+use std::path::{Path, PathBuf};
+
+/// The store.
+#[derive(Clone, Debug)]
+pub struct Database {
+    /// Which one.
+    pub backend: Backend,
+}
+
+/// A place to keep things.
+#[derive(Clone, Debug)]
+pub enum Backend {
+    /// Nothing outlives the process.
+    Memory,
+    /// A file in this folder.
+    Sqlite {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A server.
+    Postgres {
+        /// Its URL with the password.
+        url: SecretString,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Name {
+    Memory,
+    Sqlite,
+    Postgres,
+}
+
+const NAMES: &[(&str, Name)] =
+    &[("memory", Name::Memory), ("sqlite", Name::Sqlite), ("postgres", Name::Postgres)];
+
+const UNSUPPORTED_KEYS: &[&str] = &[
+    "checkpoint_cache",
+    "checkpoint_channel_mode",
+    "checkpoint_delta",
+    "checkpoint_graph_cache",
+    "command_timeout",
+    "echo_sql",
+    "pool_recycle",
+    "pool_size",
+    "postgres_schema",
+];
+
+pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
+    let usual = start.home().join("data");
+    let section = top.section("database");
+    section.later(UNSUPPORTED_KEYS);
+    let name = section.choice("backend", NAMES).or(Name::Sqlite);
+    let dir = section.text("sqlite_dir").optional("`data` in the home folder");
+    let url = postgres_url(&section.clone().needed(name == Name::Postgres), "postgres_url");
+    let legacy = checkpointer(top, start, !section.exists());
+    let backend = match name {
+        Name::Memory => Some(Backend::Memory),
+        Name::Sqlite => Some(Backend::Sqlite { dir: dir.map_or(usual, |dir| start.dir.join(dir)) }),
+        Name::Postgres => url.map(|url| Backend::Postgres { url }),
+    };
+    Some(Database { backend: legacy.or(backend)? })
+}
+
+fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backend> {
+    let section = top.section("checkpointer");
+    section.later(&["postgres_schema"]);
+    if section.exists() && !counts {
+        top.warn(
+            "checkpointer",
+            "this has no effect beside `database`",
+            "remove it; pudu keeps everything in one store",
+        );
+    }
+    let section = section.clone().needed(counts && section.exists());
+    let name = section.choice("type", NAMES).optional("none");
+    let url = postgres_url(&section.clone().needed(name == Some(Name::Postgres)), "connection_string");
+    if !section.is_needed() {
+        return None;
+    }
+    match name? {
+        Name::Memory => Some(Backend::Memory),
+        Name::Sqlite => Some(Backend::Sqlite { dir: folder(&section, start) }),
+        Name::Postgres => url.map(|url| Backend::Postgres { url }),
+    }
+}
+
+/// DeerFlow names a file of its own there; pudu's goes beside it.
+fn folder(section: &Section<'_>, start: &Start) -> PathBuf {
+    let file = section.text("connection_string").optional("none").map(PathBuf::from);
+    let parent = file.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+    let parent = parent.filter(|dir| !dir.as_os_str().is_empty());
+    parent.map_or_else(|| start.home().join("data"), |dir| start.dir.join(dir))
+}
+
+fn postgres_url(section: &Section<'_>, key: &str) -> Option<SecretString> {
+    let url = section.secret(key);
+    match section.is_needed() {
+        true => {
+            url.required("write postgresql://user:password@host:5432/name, best as a variable: $DATABASE_URL")
+        }
+        false => url.optional("required for postgres"),
+    }
+}

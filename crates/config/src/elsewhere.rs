@@ -1,0 +1,145 @@
+//! Sandboxes that others make: a provisioner, or a cluster.
+
+use super::reader::Section;
+use secrecy::{ExposeSecret, SecretString};
+use std::path::PathBuf;
+use url::Url;
+
+/// Address and settings of a provisioner.
+#[derive(Clone, Debug)]
+pub struct ProvisionerConfig {
+    /// Its address.
+    pub url: Url,
+    /// Its key.
+    pub key: Option<SecretString>,
+    /// Whether its sandboxes show the folders of this machine.
+    pub shared: bool,
+}
+
+/// How Pods are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KubernetesConfig {
+    /// Path of the kubeconfig.
+    pub kubeconfig: Option<PathBuf>,
+    /// Which of its contexts.
+    pub context: Option<String>,
+    /// The namespace.
+    pub namespace: Option<String>,
+    /// The volume that holds pudu's home there.
+    pub home: HomeVolume,
+    /// Prefix of the Pods' names.
+    pub prefix: String,
+    /// The image.
+    pub image: String,
+    /// The secret by which it is fetched.
+    pub pull_secret: Option<String>,
+    /// The user that commands run as, if not pudu's own.
+    pub run_as: Option<u32>,
+}
+
+/// Volume that holds pudu's home in a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HomeVolume {
+    /// A claim.
+    Claim(String),
+    /// A folder of the nodes.
+    Host(String),
+}
+
+/// It has a shell, Python, and what else a Pod needs.
+const IMAGE: &str = "python:3.13-slim";
+/// Maximum length of a prefix, in bytes: the names of Pods become those of their machines, which are
+/// shorter than a container's may be.
+const MAX_POD_PREFIX_BYTES: usize = 40;
+const NO_HOME: &str = "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
+
+impl PartialEq for ProvisionerConfig {
+    fn eq(&self, other: &Self) -> bool {
+        let open = |provisioner: &Self| provisioner.key.as_ref().map(|key| key.expose_secret().to_owned());
+        self.url == other.url && self.shared == other.shared && open(self) == open(other)
+    }
+}
+
+/// Reads where the provisioner is; `None` if there is none.
+pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<ProvisionerConfig> {
+    let url = section.url("provisioner_url").optional("none");
+    let wanted = wanted && url.is_some();
+    let key = section.clone().needed(wanted).secret("provisioner_api_key").optional("none");
+    let shared = section.flag("thread_data_mounts").or(false);
+    if let Some(url) = &url
+        && (!url.username().is_empty() || url.password().is_some())
+    {
+        let help = "put the key into provisioner_api_key, which is sent in a header";
+        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", help);
+    }
+    Some(ProvisionerConfig { url: url?, key, shared })
+}
+
+/// Reads how Pods are made; `None` if nothing says where the home is.
+pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<KubernetesConfig> {
+    let inner = section.section("kubernetes");
+    let home = inner.text("home").optional("none");
+    let kubeconfig =
+        inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account");
+    let context = inner.text("context").optional("the current one");
+    let namespace = inner.text("namespace").optional("the context's");
+    let run_as = inner.number("run_as", 1..=u32::MAX).optional("as for commands on this machine");
+    let pull_secret = inner.text("pull_secret").optional("none");
+    let home = match home.as_deref().map(str::trim).map(parse) {
+        Some(Some(home)) => home,
+        Some(None) => {
+            inner.refuse("home", "this names neither a claim nor a folder of the nodes", NO_HOME);
+            return None;
+        }
+        None => {
+            if wanted {
+                section.refuse("kubernetes", "nothing says where pudu's home is in the cluster", NO_HOME);
+            }
+            return None;
+        }
+    };
+    let kubeconfig = kubeconfig.map(PathBuf::from);
+    if !wanted {
+        return None;
+    }
+    let image = section.text("image").or(IMAGE.to_owned());
+    let prefix = prefix(section);
+    Some(KubernetesConfig { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
+}
+
+/// Returns the prefix of names. A Pod's name allows fewer characters than a container's.
+fn prefix(section: &Section<'_>) -> String {
+    let prefix = container_prefix(section);
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if prefix.len() > MAX_POD_PREFIX_BYTES || !prefix.chars().all(plain) || prefix.starts_with('-') {
+        let what = format!("no Pod can be called \"{prefix}-…\"");
+        section.refuse(
+            "container_prefix",
+            what,
+            format!("use up to {MAX_POD_PREFIX_BYTES} small letters, digits and `-`"),
+        );
+    }
+    prefix
+}
+
+fn parse(text: &str) -> Option<HomeVolume> {
+    match text.split_once(' ').map(|(kind, name)| (kind, name.trim()))? {
+        ("claim", name) if !name.contains([' ', '/']) => Some(HomeVolume::Claim(name.to_owned())),
+        ("host", path) if path.starts_with('/') => Some(HomeVolume::Host(path.to_owned())),
+        _ => None,
+    }
+}
+
+/// Reads what the names of containers begin with.
+pub(super) fn container_prefix(section: &Section<'_>) -> String {
+    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
+        || !prefix.chars().all(plain)
+        || prefix.len() > 64
+    {
+        let what = format!("no container can be called \"{prefix}-…\"");
+        section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
+    }
+    prefix
+}

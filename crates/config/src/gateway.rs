@@ -1,0 +1,148 @@
+//! The gateway section: the address at which people's browsers and programs reach pudu.
+//!
+//! The address comes from, first one first: `--bind`, `GATEWAY_HOST` and `GATEWAY_PORT`, `gateway.host` and
+//! `gateway.port`, and the defaults.
+
+use super::{Start, problem::Problem, reader::Section};
+use secrecy::{ExposeSecret, SecretString};
+use std::net::{IpAddr, Ipv6Addr};
+use url::Url;
+
+/// The HTTP API and the page.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// The name or IP address to listen on.
+    pub host: String,
+    /// The port; 0 takes any free one.
+    pub port: u16,
+    /// Token that a caller must show; without it whoever reaches the port may use pudu.
+    pub token: Option<SecretString>,
+    /// Public URL; links to files begin with it.
+    pub public_url: Option<Url>,
+}
+
+impl GatewayConfig {
+    /// Returns where a daemon with this configuration answers on this machine; `None` if the port is any.
+    pub fn url(&self) -> Option<String> {
+        let host = match self.host.as_str() {
+            "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
+            host if host.contains(':') => format!("[{host}]"),
+            host => host.to_owned(),
+        };
+        (self.port != 0).then(|| format!("http://{host}:{}", self.port))
+    }
+}
+
+pub(super) fn read(top: &Section<'_>, start: &Start) -> GatewayConfig {
+    let section = top.section("gateway");
+    let host = section.text("host").or("127.0.0.1".to_owned());
+    let port = section.number("port", 0..=u16::MAX).or(8001);
+    let token = section.secret("token").optional("none");
+    let public_url = section.url("public_url").optional("none");
+    let (host, port) = from_env(&section, start, host, port);
+    let (host, port) = from_flag(&section, start, host, port);
+    let plain = |c: char| c.is_ascii_graphic() && !";,\"\\".contains(c);
+    if token.as_ref().is_some_and(|token| !token.expose_secret().chars().all(plain)) {
+        let what = "it has characters that a header or a cookie cannot carry";
+        section.note(Problem::error(
+            None,
+            "gateway.token",
+            what,
+            "use letters, digits and signs, but no space ; , \" or \\",
+        ));
+    }
+    if !is_host(&host) {
+        let what = format!("\"{host}\" is no name and no address of a machine");
+        section.refuse(
+            "host",
+            what,
+            "write 127.0.0.1, 0.0.0.0 or a name alone; the port has a key of its own",
+        );
+    } else if token.is_none() && !is_local(&host) {
+        let what = format!("\"{host}\" can be reached from other machines, and no token is chosen");
+        section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
+    }
+    GatewayConfig { host, port, token, public_url }
+}
+
+fn from_env(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {
+    let host = start.env.first(&["GATEWAY_HOST"]).map_or(host, |(_, host)| host.to_owned());
+    let Some((name, text)) = start.env.first(&["GATEWAY_PORT"]) else { return (host, port) };
+    let Ok(port) = text.trim().parse() else {
+        section.note(Problem::error(None, name, "the variable does not hold a port", "set it to 0 to 65535"));
+        return (host, port);
+    };
+    (host, port)
+}
+
+fn from_flag(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {
+    let Some(text) = &start.bind else { return (host, port) };
+    let Some((named, numbered)) = parse_bind(text) else {
+        let what = format!("\"{text}\" is not an address");
+        section.note(Problem::error(None, "--bind", what, "write HOST:PORT, HOST or :PORT"));
+        return (host, port);
+    };
+    (named.unwrap_or(host), numbered.unwrap_or(port))
+}
+
+/// Reads `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`.
+fn parse_bind(text: &str) -> Option<(Option<String>, Option<u16>)> {
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<Ipv6Addr>() {
+        return Some((Some(ip.to_string()), None));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port.parse().ok()?)),
+        None => (text, None),
+    };
+    let host = host.trim_matches(['[', ']']);
+    let odd = |c: char| c.is_whitespace() || c == '/';
+    if host.contains(odd) || (host.is_empty() && port.is_none()) {
+        return None;
+    }
+    Some((Some(host.to_owned()).filter(|host| !host.is_empty()), port))
+}
+
+fn is_host(host: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    host.parse::<IpAddr>().is_ok() || host.chars().all(plain)
+}
+
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_written_in_part() {
+        let host = |text: &str| Some(text.to_owned());
+        let cases = [
+            ("0.0.0.0:80", Some((host("0.0.0.0"), Some(80)))),
+            ("localhost", Some((host("localhost"), None))),
+            (":9000", Some((None, Some(9000)))),
+            ("[::1]:9000", Some((host("::1"), Some(9000)))),
+            ("::1", Some((host("::1"), None))),
+            ("host:port", None),
+            ("http://x:1", None),
+            ("host:70000", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_bind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_configured_address_is_one_that_can_be_called() {
+        let check = |host: &str, port: u16, expect: Option<&str>| {
+            let gateway = GatewayConfig { host: host.into(), port, token: None, public_url: None };
+            assert_eq!(gateway.url().as_deref(), expect, "{host}:{port}");
+        };
+        check("127.0.0.1", 8001, Some("http://127.0.0.1:8001"));
+        check("0.0.0.0", 80, Some("http://127.0.0.1:80"));
+        check("::1", 80, Some("http://[::1]:80"));
+        check("localhost", 0, None);
+    }
+}

@@ -1,0 +1,467 @@
+//! The configuration: `config.yaml` in DeerFlow's shape, and what it means.
+//!
+//! It is read in two steps. `raw.rs` gives the file as it was typed, with the place of every value;
+//! `reader.rs` and the files of the sections turn that into [`Config`], as it is meant: every default filled
+//! in, every variable put in, nothing left to look up. After this no part of pudu sees the environment, a
+//! `$NAME` or a default.
+//!
+//! Settings that need a restart are in [`Fixed`], which the daemon takes apart when it is built. Those that
+//! are picked up for the next message are in [`Live`], which [`Watcher`] reads anew when the file has
+//! changed. The same split marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test
+//! holds the three together.
+//!
+//! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
+//! sections that no part of pudu uses yet (`later.rs`).
+
+mod approvals;
+mod assist;
+mod auth;
+mod budgets;
+mod channel;
+mod class;
+mod containers;
+mod database;
+mod elsewhere;
+mod env;
+mod error;
+pub mod extensions;
+mod find;
+mod gateway;
+mod guardrails;
+mod later;
+mod limits;
+mod loops;
+mod memory;
+mod model;
+mod model_name;
+mod oidc;
+mod output;
+mod problem;
+mod progress;
+mod protections;
+mod quantity;
+mod raw;
+mod reader;
+mod retention;
+mod sandbox;
+mod setting;
+mod skills;
+mod subagents;
+mod summarization;
+mod title;
+mod transcription;
+pub mod trust;
+mod unknown;
+pub mod upgrade;
+mod watch;
+mod web;
+
+pub use {
+    approvals::{ApprovalsConfig, is_own_tool},
+    auth::AuthConfig,
+    channel::{
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, GroupContext,
+        GroupHistory, LOCAL, Menu, SessionOverrides, Timing, UnpairedPeople,
+    },
+    class::Native,
+    containers::{DockerConfig, SandboxBackend},
+    database::{Backend, Database},
+    elsewhere::{HomeVolume, KubernetesConfig, ProvisionerConfig},
+    env::Env,
+    error::ConfigError,
+    find::Start,
+    gateway::GatewayConfig,
+    guardrails::GuardrailsConfig,
+    limits::{ModelCalls, Runs, Uploads},
+    model::ModelConfig,
+    oidc::{ClientAuth, OidcConfig, OidcProvider, is_safe as is_safe_address},
+    output::LongResults,
+    problem::{Pos, Problem, Report, Severity, nearest},
+    sandbox::{SandboxConfig, ToolConfig},
+    skills::SkillsConfig,
+    subagents::Subagent,
+    transcription::Transcription,
+    watch::Watcher,
+    web::WebConfig,
+};
+
+use assist::Assistance;
+use indexmap::IndexMap;
+use memory::MemoryConfig;
+use pudu_client::{
+    BudgetRules, RetentionRules, SkillRules,
+    harness::{LoopRules, TokenBudget, ToolProgressRules},
+    net::scrub,
+};
+use raw::Node;
+use reader::{ConfigReader, Key, Section};
+use secrecy::{ExposeSecret, SecretString};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use summarization::Summarization;
+use title::Titles;
+use url::Url;
+
+/// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
+/// `config_version`.
+pub const VERSION: u32 = 34;
+
+/// The example: every key with its default.
+pub const EXAMPLE: &str = include_str!("../../../config.example.yaml");
+
+/// All that was configured.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Settings that need a restart.
+    pub fixed: Fixed,
+    /// Settings that are picked up for the next message.
+    pub hot: Arc<HotConfig>,
+}
+
+/// Settings that the daemon is built from; a change needs a restart.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    /// The folder for everything that pudu keeps.
+    pub home: PathBuf,
+    /// How much is logged.
+    pub log_level: LogLevel,
+    /// The HTTP API and the page.
+    pub gateway: GatewayConfig,
+    /// Sign-in to the HTTP API.
+    pub auth: AuthConfig,
+    /// The store.
+    pub database: Database,
+    /// How much may wait and run.
+    pub capacity: Capacity,
+    /// Folders of skills.
+    pub skills: SkillsConfig,
+    /// Sandboxes of commands.
+    pub provider: SandboxBackend,
+}
+
+/// Settings that are looked up for each message.
+#[derive(Clone, Debug)]
+pub struct HotConfig {
+    /// The models, the default first. Empty where none is configured and the environment has no key.
+    pub models: Vec<ModelConfig>,
+    /// The tools.
+    pub tools: Vec<ToolConfig>,
+    /// The groups that tools may be in, besides those that they are in.
+    pub tool_groups: Vec<String>,
+    /// Whether agents are told of, made and changed by the HTTP API.
+    pub agents_api: bool,
+    /// Programs that MCP servers added by the HTTP API may be.
+    pub mcp_commands: Vec<String>,
+    /// Helps of a model for people who write.
+    pub assistance: Assistance,
+    /// Names, addresses and networks that may be reached from here though they are not the open internet.
+    pub reachable: Vec<String>,
+    /// Limits and rights in the sandbox.
+    pub sandbox: SandboxConfig,
+    /// Actions of the agent that need approval.
+    pub approvals: ApprovalsConfig,
+    /// Guardrails, which decide without people whether a tool may be called; none if `None`.
+    pub guardrails: Option<GuardrailsConfig>,
+    /// Handling of tool results that are too long for a model.
+    pub results: LongResults,
+    /// Whether tools of MCP servers are found by searching.
+    pub tool_search: bool,
+    /// The sub-agents.
+    pub subagents: Vec<Subagent>,
+    /// When conversations are summarised.
+    pub summarization: Summarization,
+    /// How threads get their titles.
+    pub titles: Titles,
+    /// The server that transcribes voice notes and videos.
+    pub transcription: Option<Transcription>,
+    /// Memory of people and rooms.
+    pub memory: MemoryConfig,
+    /// How agents meet skills.
+    pub skill_rules: SkillRules,
+    /// When a run that repeats itself is ended; never, if `None`.
+    pub loops: Option<LoopRules>,
+    /// Calls of models: when they are made again, and how many go on at once.
+    pub model_calls: ModelCalls,
+    /// When a tool that brings nothing new is pointed out and closed; never, if `None`.
+    pub progress: Option<ToolProgressRules>,
+    /// Whether visitors may make themselves an account.
+    pub registration: bool,
+    /// How much may be sent to pudu.
+    pub uploads: Uploads,
+    /// How far a run may go.
+    pub runs: Runs,
+    /// When things happen.
+    pub timing: Timing,
+    /// The bots that are on, in the file's order.
+    pub accounts: Vec<AccountConfig>,
+    /// How each bot that is on behaves, by its name.
+    pub policies: IndexMap<String, AccountPolicy>,
+    /// How long what accounts leave behind is kept.
+    pub retention: RetentionRules,
+    /// Budgets of runs, by whom they are asked.
+    pub budgets: BudgetRules,
+    /// How many tokens a run may spend.
+    pub run_tokens: TokenBudget,
+}
+
+impl HotConfig {
+    /// Returns the accounts that are open to everyone.
+    pub fn open_to_the_world(&self) -> Vec<&str> {
+        let open = |account: &&AccountConfig| {
+            account.platform.is_public()
+                && self.policies.get(&account.name).is_some_and(AccountPolicy::admits_everybody)
+        };
+        self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
+    }
+
+    /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
+    pub fn offered(&self, shell: bool) -> impl Iterator<Item = &ToolConfig> {
+        self.tools.iter().filter(move |tool| shell || tool.tool != Native::Bash)
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Everything.
+    Trace,
+    /// Details for developers.
+    Debug,
+    /// Events for operators.
+    Info,
+    /// Anomalies.
+    Warn,
+    /// Failures.
+    Error,
+}
+
+const LOG_LEVELS: &[(&str, LogLevel)] = &[
+    ("trace", LogLevel::Trace),
+    ("debug", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("warning", LogLevel::Warn),
+    ("warn", LogLevel::Warn),
+    ("error", LogLevel::Error),
+    ("critical", LogLevel::Error),
+];
+
+/// A configuration that can be used, and what was found while it was read.
+#[derive(Clone, Debug)]
+pub struct LoadedConfig {
+    /// The configuration.
+    pub config: Config,
+    /// The file, and warnings and notes about it.
+    pub report: Report,
+    /// The keys that were asked for, by their path.
+    keys: IndexMap<String, Key>,
+    /// Fingerprint of the file before it was read.
+    stamp: Option<watch::ConfigStamp>,
+    /// Whether the file says anything.
+    says: bool,
+    /// Secrets in the configuration.
+    secrets: Vec<SecretString>,
+}
+
+impl LoadedConfig {
+    /// Returns where a key's value stands, or else its section.
+    pub fn place(&self, key: &str) -> Option<Pos> {
+        self.keys.get(key).and_then(|key| key.at)
+    }
+
+    /// Returns where the file says a key.
+    pub fn said_at(&self, key: &str) -> Option<Pos> {
+        self.keys.get(key).filter(|key| key.said).and_then(|key| key.at)
+    }
+
+    /// Has its secrets taken out of whatever leaves the process from now on.
+    pub fn remember_secrets(&self) {
+        scrub::remember(self.secrets.iter().map(|secret| secret.expose_secret().to_owned()));
+    }
+}
+
+/// Finds, reads and understands the configuration.
+pub fn load(start: &Start) -> Result<LoadedConfig, ConfigError> {
+    let file = start.file()?;
+    load_file(start, file.as_deref())
+}
+
+fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigError> {
+    let stamp = file.and_then(watch::stamp);
+    let (env, mut problems) = environment(start, file);
+    let start = Start { env, ..start.clone() };
+    if let Some(path) = file.filter(|path| path.is_dir()) {
+        return Err(ConfigError::Folder { path: path.to_owned() });
+    }
+    let bytes = file.map_or_else(|| Ok(Vec::new()), read_file)?;
+    let (root, faults) = raw::parse(&bytes);
+    problems.extend(faults);
+    let Some(root) = root else {
+        return Err(ConfigError::Wrong(Report::new(file.map(Into::into), problems)));
+    };
+    let (config, log) = understand(&root, &start);
+    let secrets = secrets(&log.secrets, &start.env);
+    problems.extend(log.problems);
+    if !log.unused.is_empty() {
+        let unused: Vec<_> = log.unused.into_iter().collect();
+        problems.push(Problem::note(format!("not used by this version: {}", unused.join(", "))));
+    }
+    if !log.differing.is_empty() {
+        let differing: Vec<_> = log.differing.into_iter().collect();
+        problems.push(Problem::note(format!("different unit than in DeerFlow: {}", differing.join(", "))));
+    }
+    let report = Report::new(file.map(Into::into), problems);
+    match config {
+        Some(config) if !report.has_errors() => Ok(LoadedConfig {
+            config,
+            report,
+            keys: log.keys,
+            stamp,
+            says: !root.entries().is_empty(),
+            secrets,
+        }),
+        _ => Err(ConfigError::Wrong(report)),
+    }
+}
+
+/// Returns what nobody may read, the values of variables with telling names included.
+fn secrets(secrets: &[SecretString], env: &Env) -> Vec<SecretString> {
+    const NAMES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+    let telling = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
+    let password = |secret: &SecretString| {
+        let url = Url::parse(secret.expose_secret()).ok()?;
+        Some(SecretString::from(url.password()?))
+    };
+    let of_variables = env.all().filter(telling).map(|(_, value)| value.into());
+    let passwords = secrets.iter().filter_map(password);
+    secrets.iter().cloned().chain(passwords).chain(of_variables).collect()
+}
+
+/// Adds the `.env` file beside the config file, or in the current folder where there is no config file.
+fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
+    let mut env = start.env.clone();
+    let path = file.and_then(Path::parent).unwrap_or(&start.dir).join(".env");
+    let problems = match read_file(&path).map(String::from_utf8) {
+        Ok(Ok(text)) => env.add_file(&text),
+        Ok(Err(_)) => vec![Problem::warning(None, "", "this is not UTF-8 text", "save it as UTF-8")],
+        Err(ConfigError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => vec![Problem::warning(None, "", error.to_string(), "make it readable, or remove it")],
+    };
+    // The report is about the config file, so a place in the other one is told in words.
+    let name = |Problem { at, what, help, .. }: Problem| {
+        let what = at.map_or_else(|| what.clone(), |at| format!("line {}: {what}", at.line));
+        Problem::warning(None, ".env", what, help)
+    };
+    (env, problems.into_iter().map(name).collect())
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(raw::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > raw::MAX_BYTES {
+        let what = format!("the file is larger than {} KiB", raw::MAX_BYTES / 1024);
+        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, what)));
+    }
+    Ok(bytes)
+}
+
+fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
+    let reader = ConfigReader::new(root, &start.env);
+    let top = reader.fixed();
+    top.later(later::SECTIONS);
+    protections::check(&top);
+    version(&reader.live());
+    let fixed = fixed(&top, start);
+    let accounts = channel::accounts(&reader.accounts());
+    let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
+    let guardrails = guardrails::read(&reader.live(), start);
+    let hot = hot(&reader.live(), &start.env, &provider);
+    let mut log = reader.finish();
+    unknown::report(root, "", channel::homes, &mut log);
+    let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
+    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, guardrails, ..hot }) }), log)
+}
+
+fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
+    let home = start.home();
+    let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
+    let gateway = gateway::read(top, start);
+    let auth = auth::read(top, start, gateway.public_url.clone());
+    let database = database::read(top, start);
+    let provider = sandbox::provider(top, start);
+    let capacity = channel::capacity(top);
+    let skills = skills::read(top, start);
+    Some(Fixed { home, log_level, gateway, auth, database: database?, capacity, skills, provider })
+}
+
+fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
+    let mut models = model::read(top, env);
+    if models.is_empty() {
+        models.extend(model::of_environment(top, env));
+    }
+    limits::token_usage(top);
+    let sandbox = sandbox::limits(top, provider);
+    let tools = sandbox::tools(top, env);
+    let (summarization, titles) = (summarization::read(top, &models), title::read(top, &models));
+    let timing = channel::timing(top);
+    let memory = memory::read(top, &models, timing.unpaired);
+    let summaries = summarization.rules.summaries;
+    let skill_rules = skills::rules(top, &models);
+    let subagents = subagents::subagents(top, &models, summaries);
+    HotConfig {
+        budgets: budgets::rules(top, &models),
+        run_tokens: budgets::of_run(top),
+        memory,
+        skill_rules,
+        assistance: assist::read(top, &models),
+        mcp_commands: top.section("gateway").names("mcp_commands").or(Vec::new()),
+        models,
+        summarization,
+        titles,
+        transcription: transcription::read(top),
+        tool_groups: sandbox::groups(top),
+        agents_api: top.section("agents_api").flag("enabled").or(false),
+        reachable: web::allowed(top),
+        approvals: approvals::approvals(top, sandbox.allow_host_bash, &tools),
+        tools,
+        sandbox,
+        guardrails: None,
+        results: output::results(top),
+        tool_search: output::searched(top),
+        subagents,
+        loops: loops::rules(top),
+        model_calls: limits::model_calls(top),
+        progress: progress::rules(top),
+        registration: auth::registration(top),
+        uploads: limits::uploads(top),
+        runs: limits::runs(top),
+        timing,
+        accounts: Vec::new(),
+        policies: channel::policies(top),
+        retention: channel::retention(top),
+    }
+}
+
+/// A file without a version is current.
+fn version(top: &Section<'_>) {
+    let version = top.number("config_version", 0..=u32::MAX).or(VERSION);
+    if version < VERSION {
+        let what = format!("the file has the shape of version {version}, this pudu has {VERSION}");
+        top.warn("config_version", what, "`pudu config upgrade` raises it, and changes no value");
+    }
+    if version > VERSION {
+        let what = format!("the file has the shape of version {version}, this pudu knows {VERSION}");
+        top.warn("config_version", what, "keys that are newer than this pudu have no effect");
+    }
+}
+
+#[cfg(test)]
+mod tests;

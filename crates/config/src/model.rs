@@ -1,0 +1,435 @@
+//! The models that people may choose from.
+//!
+//! DeerFlow hands every key it does not know to the constructor of a Python class. Here the keys that the
+//! constructors share are read under one name each, those that a request carries go into its body, and
+//! the rest is unknown.
+
+mod address;
+mod key;
+
+pub(super) use address::is_local;
+
+use super::{
+    class::{self, Class, ClassKind},
+    env::Env,
+    problem::Pos,
+    quantity::NumberUnit,
+    raw::{MappingEntry, Node, NodeValue},
+    reader::{ConfigReader, Section},
+    setting::is_placeholder,
+};
+use pudu_client::{
+    ModelPrice,
+    model::{CacheRules, Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
+    net::{
+        reqwest::header::{HeaderName, HeaderValue},
+        scrub,
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value as Json};
+use std::time::Duration;
+use url::Url;
+
+/// One model that can be asked.
+#[derive(Clone, Debug)]
+pub struct ModelConfig {
+    /// The name that people see.
+    pub display_name: String,
+    /// A line about it, or empty.
+    pub description: String,
+    /// How often a call that may succeed later is made again, if the model has a number of its own.
+    pub max_retries: Option<u32>,
+    /// Its price, where it is written.
+    pub price: Option<ModelPrice>,
+    /// The models that answer while this one cannot, in their order.
+    pub fallbacks: Vec<String>,
+    /// Its address, and how it is spoken to.
+    pub settings: ModelSettings,
+}
+
+/// The vendor that a class names, and the one that the base URL's host belongs to.
+#[derive(Clone, Copy)]
+struct ModelVendor {
+    class: &'static Vendor,
+    host: Option<&'static Vendor>,
+}
+
+impl ModelVendor {
+    fn new(class: &'static Vendor, base_url: Option<&Url>) -> Self {
+        let host = base_url.and_then(|url| Vendor::at(url.host_str()?));
+        // A class of its own speaks its own protocol, whoever serves it.
+        Self { class, host: host.filter(|_| class.name == DEFAULT_VENDOR) }
+    }
+
+    /// Returns how the server departs from its wire. Behind the plain class may be anybody.
+    fn dialect(self) -> Dialect {
+        match self.host {
+            Some(host) if host.wire == self.class.wire => host.dialect,
+            // Its endpoint in OpenAI's form takes the same schemas.
+            Some(host) => Dialect { schema: host.dialect.schema, ..Dialect::PLAIN },
+            None if self.class.name != DEFAULT_VENDOR => self.class.dialect,
+            _ => Dialect::PLAIN,
+        }
+    }
+
+    /// Returns whether an address is the vendor's own.
+    fn is_home(self, url: &Url) -> bool {
+        let home = self.host.unwrap_or(self.class).base_url;
+        !is_local(url) && url.as_str().trim_end_matches('/') == home
+    }
+
+    fn variables(self) -> impl Iterator<Item = &'static str> {
+        let host = self.host.map_or(&[][..], |host| host.key_variables);
+        host.iter().chain(self.class.key_variables).copied()
+    }
+
+    fn switches(self) -> Map<String, Json> {
+        let switches = self.host.unwrap_or(self.class).switches;
+        switches.iter().map(|&name| (name.to_owned(), Json::Bool(true))).collect()
+    }
+}
+
+/// Other names of keys, as the Python classes have them.
+const ALIASES: &[(&str, &str)] = &[
+    ("model_name", "model"),
+    ("model_id", "model"),
+    ("api_base", "base_url"),
+    ("openai_api_base", "base_url"),
+    ("anthropic_api_url", "base_url"),
+    ("openai_api_key", "api_key"),
+    ("anthropic_api_key", "api_key"),
+    ("gemini_api_key", "api_key"),
+    ("google_api_key", "api_key"),
+    ("mistral_api_key", "api_key"),
+    ("groq_api_key", "api_key"),
+    ("xai_api_key", "api_key"),
+    ("openrouter_api_key", "api_key"),
+    ("pplx_api_key", "api_key"),
+    ("dashscope_api_key", "api_key"),
+    ("zhipuai_api_key", "api_key"),
+    ("moonshot_api_key", "api_key"),
+    ("openai_api_version", "api_version"),
+    ("deployment_name", "azure_deployment"),
+    ("endpoint", "base_url"),
+    ("mistral_api_base", "base_url"),
+    ("groq_api_base", "base_url"),
+    ("xai_api_base", "base_url"),
+    ("max_completion_tokens", "max_tokens"),
+    ("max_output_tokens", "max_tokens"),
+    ("num_predict", "max_tokens"),
+    ("timeout", "request_timeout"),
+    ("default_request_timeout", "request_timeout"),
+    ("read_timeout", "request_timeout"),
+];
+
+/// Keys that a request of any wire carries under the same name, or under the wire's name for it.
+const CARRIED: &[&str] = &["service_tier", "top_k", "top_p"];
+
+/// Keys of one wire besides those.
+fn carried(wire: WireKind) -> &'static [&'static str] {
+    match wire {
+        WireKind::Chat => &[
+            "frequency_penalty",
+            "logit_bias",
+            "modalities",
+            "parallel_tool_calls",
+            "presence_penalty",
+            "reasoning_effort",
+            "seed",
+            "stop",
+            "verbosity",
+        ],
+        WireKind::Responses => &["include", "parallel_tool_calls", "reasoning_effort", "store", "truncation"],
+        WireKind::Messages => &["metadata", "stop_sequences"],
+        WireKind::Gemini => &[
+            "frequency_penalty",
+            "include_thoughts",
+            "presence_penalty",
+            "response_modalities",
+            "seed",
+            "stop",
+            "stop_sequences",
+            "thinking_budget",
+            "thinking_level",
+        ],
+        WireKind::Ollama => &[
+            "format",
+            "keep_alive",
+            "min_p",
+            "mirostat",
+            "mirostat_eta",
+            "mirostat_tau",
+            "num_ctx",
+            "num_gpu",
+            "num_thread",
+            "repeat_last_n",
+            "repeat_penalty",
+            "seed",
+            "stop",
+        ],
+    }
+}
+
+/// Keys of the Python clients that have no counterpart: there is one client for all models.
+const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
+
+/// Keys that ask for what is always done: replies are streamed, each usage counts once however it is told, and calls
+/// are made again by `max_retries` and `llm_call` alone.
+const ALWAYS: &[&str] = &["cumulative_stream_usage", "retry_max_attempts", "stream_usage", "streaming"];
+
+const DEFAULT_VENDOR: &str = "openai";
+const DEFAULT_CLASS: &str = "langchain_openai:ChatOpenAI";
+
+/// Reads all models in their order; the first is the default.
+pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
+    let mut models: Vec<ModelConfig> = Vec::new();
+    for section in top.items("models") {
+        let section = section.also(ALIASES);
+        let Some(model) = one(&section, env) else { continue };
+        if models.iter().any(|other| other.settings.name == model.settings.name) {
+            let what = format!("two models have the name \"{}\"", model.settings.name);
+            section.refuse("name", what, "give each its own; people choose a model by its name");
+        }
+        models.push(model);
+    }
+    check_fallbacks(top, &models);
+    models
+}
+
+/// Refuses models that are to take a place and are not there: nobody would answer in an outage.
+fn check_fallbacks(top: &Section<'_>, models: &[ModelConfig]) {
+    for section in top.items("models") {
+        let own = section.text("name").foreign();
+        for name in section.names("fallbacks").foreign().unwrap_or_default() {
+            let known = models.iter().any(|model| model.settings.name == name) && own.as_ref() != Some(&name);
+            if !known {
+                let what = format!("\"{name}\" is not the name of another model here");
+                section.refuse("fallbacks", what, "name models of this list, or leave it out");
+            }
+        }
+    }
+}
+
+fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
+    let class = class::read(section, ClassKind::Model, Some(DEFAULT_CLASS));
+    let vendor = match class {
+        Some(Class::Model(name)) => Vendor::named(name),
+        _ => None,
+    };
+    // Of a model that cannot be had anyway, only wrong types are worth telling.
+    let section = &section.clone().needed(vendor.is_some());
+    section.later(UNSUPPORTED_KEYS);
+    section.know_all(ALWAYS);
+    let name = section.text("name").required("give the name by which people choose the model");
+    let model = section.text("model").required("give the name that the provider knows the model by");
+    let class = vendor.or_else(|| Vendor::named(DEFAULT_VENDOR))?;
+    let wire = wire(section, class);
+    let base_url = address::base_url(section, class, wire, model.as_deref(), env);
+    let vendor_of = ModelVendor::new(class, base_url.as_ref());
+    let thinking = thinking(section, wire);
+    let body = body(section, vendor_of, wire, thinking.takes_effort);
+    let window = window(wire, &body);
+    let variables: Vec<&str> = vendor_of.variables().collect();
+    let is_providers = base_url.as_ref().is_some_and(|url| vendor_of.is_home(url));
+    let config = ModelConfig {
+        display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
+        description: section.text("description").or(String::new()),
+        max_retries: section
+            .number("max_retries", 0..=20)
+            .optional("one less than `llm_call.retry_max_attempts`"),
+        price: price(section),
+        fallbacks: section.names("fallbacks").or(Vec::new()),
+        settings: ModelSettings {
+            wire,
+            dialect: vendor_of.dialect(),
+            api_key: key::api_key(section, &variables, is_providers, env),
+            headers: headers(section, "default_headers"),
+            body,
+            thinking,
+            cache: cache(section),
+            max_tokens: section
+                .amount("max_tokens", NumberUnit::Tokens, 1..=10_000_000)
+                .optional("the provider's"),
+            temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
+            window: section
+                .amount("context_window", NumberUnit::Tokens, 1_000..=100_000_000)
+                .or_told(window, "128000, of Ollama its `num_ctx` or 32768"),
+            sees: section.flag("supports_vision").or(false),
+            gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
+            total: section.seconds("request_timeout", 1.0).or(Duration::from_secs(600)),
+            base_url: base_url?,
+            name: name?,
+            model: model?,
+        },
+    };
+    vendor.map(|_| config)
+}
+
+/// Chooses the protocol: the vendor's, or OpenAI's newer one where it is asked for, which a `reasoning` does as well.
+fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
+    let asked = section.flag("use_responses_api").or(false);
+    let version = section.text("output_version").optional("the class's");
+    let reasons = section.carried(&["reasoning"]).get("reasoning").is_some_and(Json::is_object);
+    let newer = asked || version.as_deref() == Some("responses/v1") || reasons;
+    match vendor.wire {
+        WireKind::Chat if newer => WireKind::Responses,
+        wire => {
+            if asked {
+                let help = "leave it out; OpenAI's API and those that took it over have it";
+                section.refuse("use_responses_api", "the API of this class has no Responses", help);
+            }
+            wire
+        }
+    }
+}
+
+/// Returns what a request carries besides our own keys.
+fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort: bool) -> Map<String, Json> {
+    let mut body = vendor.switches();
+    body.extend(section.carried(CARRIED));
+    body.extend(section.carried(carried(wire)));
+    let effort = body.remove("reasoning_effort").filter(|_| takes_effort);
+    match (wire, effort, section.carried(&["reasoning"]).remove("reasoning")) {
+        (WireKind::Responses, effort, reasoning) => {
+            let mut reasoning = reasoning.and_then(|value| value.as_object().cloned()).unwrap_or_default();
+            reasoning.extend(effort.map(|effort| ("effort".to_owned(), effort)));
+            if !reasoning.is_empty() {
+                body.insert("reasoning".to_owned(), Json::Object(reasoning));
+            }
+        }
+        (_, effort, _) => body.extend(effort.map(|effort| ("reasoning_effort".to_owned(), effort))),
+    }
+    body.extend(section.map("model_kwargs").or(Map::new()));
+    body.extend(section.map("extra_body").or(Map::new()));
+    body
+}
+
+/// Returns the window of a model for which none is written. An Ollama has the one that it is asked for, and keeps memory
+/// for all of it.
+fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
+    let asked = body.get("num_ctx").or_else(|| body.get("options")?.get("num_ctx"));
+    match wire {
+        WireKind::Ollama => asked.and_then(Json::as_u64).filter(|tokens| *tokens > 0).unwrap_or(32_768),
+        _ => 128_000,
+    }
+}
+
+/// Reads how it is told to think. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
+///
+/// Ollama's `reasoning` is whether it thinks, or how hard.
+fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
+    let mut enabled = section.map("when_thinking_enabled").or(Map::new());
+    let reasoning = section.carried(&["reasoning"]).remove("reasoning").filter(|_| wire == WireKind::Ollama);
+    let reasons = reasoning.as_ref().is_some_and(|value| *value != Json::Bool(false) && !value.is_null());
+    enabled.extend(reasoning.map(|value| ("think".to_owned(), value)));
+    if let Some(short) = section.map("thinking").optional("nothing") {
+        enabled.insert("thinking".to_owned(), Json::Object(short));
+    }
+    ThinkingRules {
+        supported: section.flag("supports_thinking").or(false) || reasons,
+        takes_effort: section.flag("supports_reasoning_effort").or(false),
+        enabled,
+        disabled: section.map("when_thinking_disabled").or(Map::new()),
+        auto_budget: section.flag("auto_thinking_budget").or(true),
+    }
+}
+
+/// Reads what is marked for the provider's cache.
+fn cache(section: &Section<'_>) -> CacheRules {
+    let usual = CacheRules::default();
+    CacheRules {
+        enabled: section.flag("enable_prompt_caching").or(usual.enabled),
+        newest: usize::from(section.number("prompt_cache_size", 0..=100_u8).or(3)),
+    }
+}
+
+/// Reads what a million tokens of each kind cost.
+fn price(section: &Section<'_>) -> Option<ModelPrice> {
+    const MAX_PRICE: f64 = 1_000_000.0;
+    let pricing = section.section("pricing");
+    let currency = pricing.text("currency").or("USD".to_owned());
+    let input = pricing.decimal("input_per_million", 0.0..=MAX_PRICE).optional("unknown");
+    let output = pricing.decimal("output_per_million", 0.0..=MAX_PRICE).optional("unknown");
+    let cached =
+        pricing.decimal("input_cache_hit_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    let cache_writes =
+        pricing.decimal("input_cache_write_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    match (input, output) {
+        (Some(input), Some(output)) => Some(ModelPrice { currency, input, output, cached, cache_writes }),
+        (None, None) if cached.is_none() && cache_writes.is_none() => None,
+        _ => {
+            let what = "a price needs `input_per_million` and `output_per_million`";
+            section.refuse(
+                "pricing",
+                what,
+                "write both, or leave `pricing` out: the cost is then called unknown",
+            );
+            None
+        }
+    }
+}
+
+/// Reads headers that go along with requests.
+pub(super) fn headers(section: &Section<'_>, key: &str) -> Vec<(String, SecretString)> {
+    let text = |value: Json| match value {
+        Json::String(text) => text,
+        other => other.to_string(),
+    };
+    let map = section.map(key).or(Map::new());
+    let headers: Vec<_> =
+        map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
+    let is_sendable = |(name, value): &(String, SecretString)| {
+        HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value.expose_secret()).is_ok()
+    };
+    if let Some((name, _)) = headers.iter().find(|header| !is_sendable(header)) {
+        let what = format!("the header \"{name}\" cannot be sent");
+        section.refuse(key, what, "write a name and a value of plain letters, digits and signs");
+    }
+    let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
+    section.know_secret(telling.map(|(_, value)| value));
+    headers
+}
+
+/// The variables whose keys allow a model where none is configured, with the model's class and name.
+const ENV_MODELS: [(&str, &str, &str); 2] = [
+    ("OPENAI_API_KEY", DEFAULT_CLASS, "gpt-5-mini"),
+    ("ANTHROPIC_API_KEY", "langchain_anthropic:ChatAnthropic", "claude-sonnet-4-5"),
+];
+
+/// Reads the model that a key in the environment allows. A placeholder is refused.
+pub(super) fn of_environment(top: &Section<'_>, env: &Env) -> Option<ModelConfig> {
+    if let Some((name, key)) = env.first(&ENV_MODELS.map(|(name, _, _)| name))
+        && is_placeholder(key)
+    {
+        let what = format!("the environment variable {name} holds a placeholder, not a key");
+        top.refuse("models", what, format!("set {name} to the provider's key, or remove it"));
+    }
+    ModelConfig::from_env(env)
+}
+
+impl ModelConfig {
+    /// Returns the model that a key in the environment allows, for when none is configured.
+    pub fn from_env(env: &Env) -> Option<Self> {
+        let (_, class, model) = ENV_MODELS.into_iter().find(|(key, _, _)| env.first(&[key]).is_some())?;
+        Self::plain(class, model, env)
+    }
+
+    /// Returns a model of the Ollama on this machine.
+    pub fn ollama(model: &str) -> Option<Self> {
+        Self::plain("langchain_ollama:ChatOllama", model, &Env::default())
+    }
+
+    /// Reads an entry as if it were written, so that every default stands in one place.
+    fn plain(class: &str, model: &str, env: &Env) -> Option<Self> {
+        let at = Pos { line: 1, column: 1 };
+        let entry = |(key, text): (&str, &str)| MappingEntry {
+            key: key.to_owned(),
+            at,
+            node: Node { at, value: NodeValue::Text(text.to_owned()) },
+        };
+        let entries = [("use", class), ("name", model), ("model", model)].map(entry);
+        let root = Node { at, value: NodeValue::Map(entries.into()) };
+        one(&ConfigReader::new(&root, env).live(), env)
+    }
+}

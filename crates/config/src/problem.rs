@@ -1,0 +1,224 @@
+//! Problems of a configuration, described so that a person can mend them.
+//!
+//! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one that says
+//! what to do. Values of secrets and of environment variables never get in here.
+
+use pudu_client::net::scrub;
+use std::{fmt, path::PathBuf};
+
+/// A place in the file: line and column count from 1, columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pos {
+    /// The line.
+    pub line: u64,
+    /// The column.
+    pub column: u64,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing starts with it.
+    Error,
+    /// It works, but perhaps not as meant.
+    Warning,
+    /// Good to know.
+    Note,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        })
+    }
+}
+
+/// One thing that is wrong, or good to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Position in the file; `None` if it is about something that the file does not have.
+    pub at: Option<Pos>,
+    /// The dotted key, or empty.
+    pub key: String,
+    /// The actual and the expected value.
+    pub what: String,
+    /// The remedy, or empty.
+    pub help: String,
+}
+
+impl Problem {
+    /// An error at a place.
+    pub fn error(
+        at: impl Into<Option<Pos>>,
+        key: &str,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Error,
+            at: at.into(),
+            key: key.to_owned(),
+            what: what.into(),
+            help: help.into(),
+        }
+    }
+
+    /// A warning at a place.
+    pub fn warning(
+        at: impl Into<Option<Pos>>,
+        key: &str,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(at, key, what, help) }
+    }
+
+    /// Something good to know about the whole file.
+    pub fn note(what: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::error(None, "", what, "") }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Pos { line, column }) = self.at {
+            write!(f, "{line}:{column}: ")?;
+        }
+        write!(f, "{}: ", self.severity)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.what)?;
+        match self.help.as_str() {
+            "" => Ok(()),
+            help => write!(f, "\n  help: {help}"),
+        }
+    }
+}
+
+/// Everything that was found in one file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The file, as it was named; `None` when there is none.
+    pub file: Option<PathBuf>,
+    /// The problems, worst first, then by place.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Puts the problems of a file in order.
+    pub fn new(file: Option<PathBuf>, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| (problem.severity, problem.at));
+        Self { file, problems }
+    }
+
+    /// Returns whether nothing can start with this.
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Returns each problem as the text of its own lines, the file's name first.
+    pub fn lines(&self) -> impl Iterator<Item = (Severity, String)> {
+        self.problems.iter().map(|problem| (problem.severity, self.line(problem)))
+    }
+
+    fn line(&self, problem: &Problem) -> String {
+        // Each part by itself: the name of a key and what is said of it are no secret with its name.
+        let hidden = Problem {
+            key: scrub::hide(&problem.key).into_owned(),
+            what: unsecret(&problem.what),
+            help: unsecret(&problem.help),
+            ..problem.clone()
+        };
+        let told = hidden.to_string();
+        match &self.file {
+            Some(file) if problem.at.is_some() => format!("{}:{told}", file.display()),
+            Some(file) => format!("{}: {told}", file.display()),
+            None => told,
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.lines().map(|(_, line)| line).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// Hides what looks like a key that somebody wrote in the wrong place: what a file says stands in quotes here.
+fn unsecret(text: &str) -> String {
+    let text = scrub::hide(text);
+    let parts = text.split('"').enumerate().map(|(at, part)| {
+        let plain = !part.contains(['.', ':', ' ']);
+        if at % 2 == 1 && plain && scrub::looks_secret(part) { scrub::HIDDEN } else { part }
+    });
+    parts.collect::<Vec<_>>().join("\"")
+}
+
+/// Returns the dotted path of a key in a section.
+pub(crate) fn join(section: &str, key: &str) -> String {
+    match section {
+        "" => key.to_owned(),
+        _ => format!("{section}.{key}"),
+    }
+}
+
+/// Returns the word that was probably meant: at most a third of its letters differ.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|other| (strsim::damerau_levenshtein(word, other), other))
+        .filter(|(distance, other)| *distance <= (other.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let known = ["bot_token", "allowed_users", "mode"];
+        let cases = [
+            ("bot_tokn", Some("bot_token")),
+            ("bottoken", Some("bot_token")),
+            ("allowed_user", Some("allowed_users")),
+            ("mdoe", Some("mode")),
+            ("colour", None),
+            ("", None),
+        ];
+        for (word, expected) in cases {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_in_the_order_of_the_file_with_errors_first() {
+        let at = |line| Pos { line, column: 2 };
+        let report = Report::new(
+            Some("c.yaml".into()),
+            vec![
+                Problem::note("n"),
+                Problem::warning(at(1), "b", "odd", "change it"),
+                Problem::error(at(9), "z", "bad", ""),
+                Problem::error(at(4), "a.x", "worse", "mend it"),
+                Problem::error(None, "m", "missing", ""),
+            ],
+        );
+        assert_eq!(
+            report.to_string(),
+            "c.yaml: error: m: missing\n\
+             c.yaml:4:2: error: a.x: worse\n  help: mend it\n\
+             c.yaml:9:2: error: z: bad\n\
+             c.yaml:1:2: warning: b: odd\n  help: change it\n\
+             c.yaml: note: n"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that
+//! another user of the machine has put here, or can change, is not the operator's word.
+//!
+//! Deliberately absent: files that only hold data, and whoever may read them.
+
+use rustix::process::{getegid, geteuid};
+use std::{
+    fs::Metadata,
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// Others may write: the sticky bit of a folder keeps them from replacing what is not theirs.
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// The reason why a file is not taken.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is not taken: {what}. {help}", file.display())]
+pub struct Untrusted {
+    /// The file.
+    pub file: PathBuf,
+    /// The fault, in words.
+    pub what: String,
+    /// The operator's way out.
+    pub help: String,
+}
+
+/// User and group of the process, as files know them.
+#[derive(Clone, Copy)]
+struct Us {
+    user: u32,
+    group: u32,
+}
+
+/// Looks whether a file, and every folder above it, can be changed by nobody but root and the daemon's own user.
+///
+/// # Errors
+/// When somebody else can, or it cannot be told.
+pub fn check(file: &Path) -> Result<(), Untrusted> {
+    let us = Us { user: geteuid().as_raw(), group: getegid().as_raw() };
+    let unknown = |error: io::Error| Untrusted {
+        file: file.to_owned(),
+        what: format!("whose it is cannot be told: {error}"),
+        help: "Make its folder readable".to_owned(),
+    };
+    // A link's own place counts as well: who can change it can lead it elsewhere.
+    let place = std::path::absolute(file).map_err(unknown)?;
+    let real = place.canonicalize().map_err(unknown)?;
+    for path in [&place, &real].into_iter().flat_map(|path| path.ancestors()) {
+        let about = path.symlink_metadata().map_err(unknown)?;
+        if about.is_symlink() {
+            continue;
+        }
+        if let Some((what, help)) = us.objection(path, &about) {
+            return Err(Untrusted { file: file.to_owned(), what, help });
+        }
+    }
+    Ok(())
+}
+
+impl Us {
+    fn objection(self, path: &Path, about: &Metadata) -> Option<(String, String)> {
+        let (shown, mode) = (path.display(), about.mode());
+        if about.uid() != 0 && about.uid() != self.user {
+            let what =
+                format!("{shown} belongs to user {}, and pudu runs as user {}", about.uid(), self.user);
+            let help = format!("If you have read it and trust it: chown {} {shown}", self.user);
+            return Some((what, help));
+        }
+        // Many systems give each user a group of his own, with the user's number; others put all into one.
+        let own_group = about.gid() == self.group && self.group == self.user;
+        let group = mode & GROUP_WRITES != 0 && !own_group && about.gid() != 0;
+        let others = mode & OTHERS_WRITE != 0;
+        let sticky = about.is_dir() && mode & STICKY != 0;
+        ((group || others) && !sticky).then(|| {
+            let what = format!("other users may write to {shown} (mode {:o})", mode & 0o7777);
+            (what, format!("If you have read it and trust it: chmod go-w {shown}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    /// Returns what is wrong with `a/b/file` after something was done there.
+    fn objection(change: impl FnOnce(&Path)) -> Option<String> {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("a/b/file");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        change(&root.path().join("a"));
+        check(&file).err().map(|error| error.to_string().replace(&root.path().display().to_string(), ""))
+    }
+
+    fn mode(path: PathBuf, mode: u32) {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_the_operators_word_if_nobody_else_can_change_it() {
+        assert_eq!(objection(|_| {}), None);
+        assert_eq!(objection(|a| mode(a.join("b/file"), 0o664)), None, "of our own group");
+        assert_eq!(objection(|a| mode(a.to_owned(), 0o1777)), None, "sticky");
+        let said = objection(|a| mode(a.join("b/file"), 0o666)).unwrap();
+        let expected = "/a/b/file is not taken: other users may write to /a/b/file (mode 666). \
+                        If you have read it and trust it: chmod go-w /a/b/file";
+        assert_eq!(said, expected);
+        assert!(objection(|a| mode(a.to_owned(), 0o777)).unwrap().contains("may write to /a (mode 777)"));
+        let elsewhere = |a: &Path| {
+            std::fs::create_dir(a.join("open")).unwrap();
+            std::fs::rename(a.join("b/file"), a.join("open/file")).unwrap();
+            symlink(a.join("open/file"), a.join("b/file")).unwrap();
+            mode(a.join("open"), 0o777);
+        };
+        assert!(objection(elsewhere).unwrap().contains("may write to /a/open"));
+        assert!(
+            objection(|a| std::fs::remove_file(a.join("b/file")).unwrap())
+                .unwrap()
+                .contains("cannot be told")
+        );
+    }
+
+    /// Only root can give files away.
+    #[test]
+    fn what_belongs_to_another_user_is_not() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let said = objection(|a| chown(a.join("b/file"), Some(12_345), None).unwrap()).unwrap();
+        let expected = "/a/b/file is not taken: /a/b/file belongs to user 12345, and pudu runs as user 0. \
+                        If you have read it and trust it: chown 0 /a/b/file";
+        assert_eq!(said, expected);
+        assert!(
+            objection(|a| chown(a, Some(12_345), None).unwrap())
+                .unwrap()
+                .contains("/a belongs to user 12345")
+        );
+        assert!(
+            objection(|a| {
+                mode(a.join("b"), 0o770);
+                chown(a.join("b"), None, Some(12_345)).unwrap();
+            })
+            .is_some()
+        );
+    }
+}

@@ -1,0 +1,420 @@
+//! Picks up an edited configuration.
+//!
+//! Asked for each message and twice a second, it looks at the file from outside (time of change, size, inode). An
+//! edit counts after two equal looks, because an editor may be in the midst of writing: half a file may lack the
+//! line that says who may speak. A file that cannot be used, that was emptied, that lost all its accounts or that
+//! opens one to the world without saying so leaves the last good configuration in force and is reported once. What
+//! has changed and needs a restart is named and stays as it was.
+
+use super::{
+    Allow, CLOSING, Config, ConfigError, HotConfig, LoadedConfig, Report, Start, load_file,
+    reader::{Effect, Key},
+};
+use indexmap::IndexMap;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+/// Two looks that must be equal are so far apart at least.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// Holds the configuration that is in force.
+#[derive(Debug)]
+pub struct Watcher {
+    start: Start,
+    file: PathBuf,
+    /// The keys as they were when the daemon was built.
+    built: IndexMap<String, Key>,
+    state: Mutex<WatchState>,
+}
+
+#[derive(Debug)]
+struct WatchState {
+    seen: Option<ConfigStamp>,
+    /// A file that was not there before, and since when.
+    settling: Option<(Option<ConfigStamp>, Instant)>,
+    /// Whether the file in force says anything.
+    says: bool,
+    hot: Arc<HotConfig>,
+    restart: Vec<String>,
+}
+
+/// Fingerprint of a file that tells whether it was changed.
+pub(super) type ConfigStamp = (SystemTime, u64, u64);
+
+/// Result of reading an edited file.
+#[derive(Debug)]
+pub enum ConfigNews {
+    /// It is in force.
+    Changed {
+        /// Keys that have another value now and need a restart to be in force.
+        restart: Vec<String>,
+        /// Warnings and notes about the file.
+        report: Report,
+    },
+    /// It cannot be used; the one before stays in force.
+    Broken(ConfigError),
+}
+
+impl Watcher {
+    /// Watches the file that was loaded, or the place where one would be looked for first. An edit since it
+    /// was read is seen.
+    pub fn new(start: Start, loaded: &LoadedConfig) -> Self {
+        let file = loaded.report.file.clone().unwrap_or_else(|| start.dir.join("config.yaml"));
+        let Config { hot, .. } = &loaded.config;
+        let (says, hot) = (loaded.says, Arc::clone(hot));
+        let state = WatchState { seen: loaded.stamp, settling: None, says, hot, restart: Vec::new() };
+        Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
+    }
+
+    /// Returns where the daemon was started, and with what environment.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// Returns the configuration in force, after a look at the file; tells the log what is new.
+    pub fn current(&self) -> Arc<HotConfig> {
+        match self.look(Instant::now()) {
+            None => {}
+            Some(ConfigNews::Broken(error)) => {
+                tracing::error!("refused edited configuration, the one before stays in force:\n{error}");
+            }
+            Some(ConfigNews::Changed { restart, report }) => {
+                tracing::info!(file = %self.file.display(), "applied edited configuration");
+                for account in self.state().hot.open_to_the_world() {
+                    tracing::warn!(account, "opened account to everyone: {CLOSING}");
+                }
+                report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
+                if !restart.is_empty() {
+                    tracing::warn!("ignored until a restart: {}", restart.join(", "));
+                }
+            }
+        }
+        Arc::clone(&self.state().hot)
+    }
+
+    /// Looks at the file; returns what is new, once.
+    pub fn look(&self, now: Instant) -> Option<ConfigNews> {
+        let mut state = self.state();
+        let found = stamp(&self.file);
+        if found == state.seen {
+            state.settling = None;
+            return None;
+        }
+        match state.settling {
+            Some((before, since)) if before == found => {
+                if now.duration_since(since) < SETTLING {
+                    return None;
+                }
+            }
+            _ => {
+                state.settling = Some((found, now));
+                return None;
+            }
+        }
+        // Whose it is counts as at the start.
+        let loaded = self.start.file().and_then(|_| load_file(&self.start, Some(&self.file)));
+        if stamp(&self.file) != found {
+            state.settling = None;
+            return None;
+        }
+        (state.settling, state.seen) = (None, found);
+        loaded.iter().for_each(LoadedConfig::remember_secrets);
+        match loaded {
+            Ok(loaded) if state.loses_all(&loaded) => Some(ConfigNews::Broken(ConfigError::Emptied)),
+            Ok(loaded) => {
+                if let Some(account) = state.opened(&loaded) {
+                    return Some(ConfigNews::Broken(ConfigError::Opened { account }));
+                }
+                state.says = loaded.says;
+                let restart = self.needs_restart(&loaded.keys);
+                let news = restart.iter().filter(|key| !state.restart.contains(key)).cloned().collect();
+                state.restart = restart;
+                state.hot = loaded.config.hot;
+                Some(ConfigNews::Changed { restart: news, report: loaded.report })
+            }
+            Err(error) => Some(ConfigNews::Broken(error)),
+        }
+    }
+
+    /// Compares with what the daemon was built from: also a key that is gone, or a new account's, counts.
+    fn needs_restart(&self, keys: &IndexMap<String, Key>) -> Vec<String> {
+        let differs = |path: &&String| {
+            let (old, new) = (self.built.get(*path), keys.get(*path));
+            old.or(new).is_some_and(|key| key.effect == Effect::Restart)
+                && old.map(|key| key.value) != new.map(|key| key.value)
+        };
+        let added = keys.keys().filter(|path| !self.built.contains_key(*path));
+        self.built.keys().chain(added).filter(differs).cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchState {
+    /// Returns whether a file lost all its settings, or all its accounts: an unwanted account is switched off
+    /// instead.
+    fn loses_all(&self, new: &LoadedConfig) -> bool {
+        let switched_off =
+            || new.keys.keys().any(|key| key.starts_with("channels.") && key.ends_with(".enabled"));
+        let hot = &new.config.hot;
+        (self.says && !new.says)
+            || (!self.hot.accounts.is_empty() && hot.accounts.is_empty() && !switched_off())
+    }
+
+    /// Returns an account that not everybody could use and now can, without a list that says so: each list that
+    /// named somebody has to say it, or any of them where none did.
+    fn opened(&self, new: &LoadedConfig) -> Option<String> {
+        let before = self.hot.open_to_the_world();
+        let unsaid = |name: &&str| {
+            let Some(policy) = self.hot.policies.get(*name).filter(|_| !before.contains(name)) else {
+                return false;
+            };
+            let said = |list| new.keys.get(&format!("channels.{name}.{list}")).is_some_and(|key| key.said);
+            let lists = [("allowed_users", &policy.allowed_users), ("allowed_chats", &policy.allowed_chats)];
+            let mut narrow = lists.iter().filter(|(_, allow)| **allow != Allow::Everyone).peekable();
+            match narrow.peek() {
+                Some(_) => narrow.any(|(list, _)| !said(*list)),
+                None => !lists.iter().any(|(list, _)| said(*list)),
+            }
+        };
+        let open = new.config.hot.open_to_the_world();
+        open.into_iter().find(unsaid).map(str::to_owned)
+    }
+}
+
+pub(super) fn stamp(file: &Path) -> Option<ConfigStamp> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = std::fs::metadata(file).ok()?;
+    Some((meta.modified().ok()?, meta.len(), meta.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::Cell, fs};
+
+    /// A folder with a config file whose time of change is set by hand, as two edits may fall into one tick.
+    struct ConfigFolder {
+        dir: tempfile::TempDir,
+        edits: u64,
+    }
+
+    impl ConfigFolder {
+        fn new() -> Self {
+            Self { dir: tempfile::tempdir().unwrap(), edits: 0 }
+        }
+
+        fn write(&mut self, text: &str) {
+            self.write_raw(&format!("config_version: 34\n{text}"));
+        }
+
+        fn write_raw(&mut self, text: &str) {
+            let path = self.dir.path().join("config.yaml");
+            fs::write(&path, text).unwrap();
+            self.edits += 1;
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(self.edits);
+            fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+        }
+
+        fn watch(&self) -> Watched {
+            let start = Start { dir: self.dir.path().to_owned(), ..Start::default() };
+            let loaded = super::super::load(&start).unwrap();
+            Watched { watcher: Watcher::new(start, &loaded), now: Cell::new(Instant::now()) }
+        }
+    }
+
+    /// A watcher with a clock of its own.
+    struct Watched {
+        watcher: Watcher,
+        now: Cell<Instant>,
+    }
+
+    impl Watched {
+        /// Looks a while after the last look.
+        fn look_after(&self, time: Duration) -> Option<ConfigNews> {
+            self.now.set(self.now.get() + time);
+            self.watcher.look(self.now.get())
+        }
+
+        /// Looks as often as an edit needs.
+        fn look(&self) -> Option<ConfigNews> {
+            self.look_after(SETTLING).or_else(|| self.look_after(SETTLING))
+        }
+
+        fn current(&self) -> Arc<HotConfig> {
+            self.look();
+            Arc::clone(&self.watcher.state().hot)
+        }
+    }
+
+    /// Writes news as words, the folder's name taken out.
+    fn told(news: Option<ConfigNews>) -> String {
+        match news {
+            None => "nothing".to_owned(),
+            Some(ConfigNews::Changed { restart, report }) => {
+                format!("changed, restart: [{}], {} problems", restart.join(", "), report.problems.len())
+            }
+            Some(ConfigNews::Broken(error)) => {
+                format!("broken: {}", error.to_string().rsplit('/').next().unwrap_or_default())
+            }
+        }
+    }
+
+    #[test]
+    fn an_edit_counts_after_two_equal_looks() {
+        let mut folder = ConfigFolder::new();
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+        let watched = folder.watch();
+        let users = || watched.watcher.state().hot.policies["telegram"].allowed_users.clone();
+        let only = users();
+        folder.write("channels: {telegram: {bot_token: one}}\n");
+        assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n# whole\n");
+        assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it is another one");
+        assert_eq!(told(watched.look_after(SETTLING - Duration::from_millis(1))), "nothing", "too soon");
+        assert_eq!(told(watched.look_after(Duration::from_millis(1))), "changed, restart: [], 0 problems");
+        assert_eq!(users(), only);
+    }
+
+    #[test]
+    fn a_file_that_lost_all_its_accounts_is_a_mistake_and_one_that_switches_them_off_is_not() {
+        let one = "channels: {telegram: {bot_token: one}}\n";
+        let check = |edit: &str, expected: &str, accounts: usize| {
+            let mut folder = ConfigFolder::new();
+            folder.write(one);
+            let watched = folder.watch();
+            folder.write_raw(edit);
+            assert_eq!(told(watched.look()), expected, "{edit:?}");
+            assert_eq!(watched.current().accounts.len(), accounts, "{edit:?}");
+        };
+        let emptied = "broken: the file no longer has any key, or any account; to close an account write \
+                       `enabled: false`, or restart pudu";
+        check("", emptied, 1);
+        check("\n# nothing\n", emptied, 1);
+        check("config_version: 34\nchannels:\n", emptied, 1);
+        check("config_version: 34\nuploads: {max_files: 3}\n", emptied, 1);
+        check(
+            "config_version: 34\nchannels: {telegram: {bot_token: one, enabled: false}}\n",
+            "changed, restart: [], 0 problems",
+            0,
+        );
+        check(
+            "config_version: 34\nchannels: {two: {type: telegram, bot_token: two}}\n",
+            "changed, restart: [], 0 problems",
+            1,
+        );
+    }
+
+    #[test]
+    fn an_edit_that_opens_an_account_to_the_world_says_so_or_is_refused() {
+        let check = |edit: &str, expected: &str| {
+            let mut folder = ConfigFolder::new();
+            folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+            let watched = folder.watch();
+            folder.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
+            let told = told(watched.look());
+            assert!(told.starts_with(expected), "{edit:?}: {told}");
+            let open = !watched.current().open_to_the_world().is_empty();
+            assert_eq!(open, edit.contains("allowed_users: []"), "{edit:?}");
+        };
+        let refused = "broken: the edit would open `channels.telegram` to everyone: name who";
+        check("", refused);
+        check(", allowed_users:", refused);
+        check(", allowed_users: []", "changed, restart: [], 0 problems");
+        check(", allowed_chats: []", refused);
+        check(", allowed_users: [], allowed_chats: []", "changed, restart: [], 0 problems");
+        check(", allowed_chats: [-5]", "changed, restart: [], 0 problems");
+        check(", pairing: true", "changed, restart: [], 0 problems");
+        // Nobody is let in who was not: it was open before.
+        let mut folder = ConfigFolder::new();
+        folder.write("channels: {telegram: {bot_token: one}}\n");
+        let watched = folder.watch();
+        folder.write("channels: {telegram: {bot_token: one, follow_ups: steer}}\n");
+        assert_eq!(told(watched.look()), "changed, restart: [], 0 problems");
+    }
+
+    #[test]
+    fn an_edit_is_picked_up_once() {
+        let mut folder = ConfigFolder::new();
+        folder.write("uploads: {max_files: 1}\n");
+        let watcher = folder.watch();
+        assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (1, "nothing".to_owned()));
+        folder.write("uploads: {max_files: 2}\ncolour: red\n");
+        assert_eq!(told(watcher.look()), "changed, restart: [], 1 problems");
+        assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (2, "nothing".to_owned()));
+    }
+
+    #[test]
+    fn a_broken_edit_is_told_once_and_the_one_before_stays() {
+        let mut folder = ConfigFolder::new();
+        folder.write("uploads: {max_files: 1}\n");
+        let watcher = folder.watch();
+        folder.write("uploads: {max_files: many}\n");
+        let expected = "broken: config.yaml:2:22: error: uploads.max_files: found \"many\", expected whole number, 0 to 1000";
+        assert_eq!((told(watcher.look()).as_str(), told(watcher.look()).as_str()), (expected, "nothing"));
+        assert_eq!(watcher.current().uploads.max_files, 1);
+        fs::remove_file(folder.dir.path().join("config.yaml")).unwrap();
+        assert_eq!(told(watcher.look()), "broken: config.yaml cannot be read");
+        assert_eq!((told(watcher.look()).as_str(), watcher.current().uploads.max_files), ("nothing", 1));
+        folder.write("uploads: {max_files: 3}\n");
+        assert_eq!(watcher.current().uploads.max_files, 3);
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_named_once() {
+        let mut folder = ConfigFolder::new();
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
+        let watcher = folder.watch();
+        folder.write("channels: {telegram: {bot_token: one, api_url: 'https://api.telegram.org/', allowed_users: [1]}}\n");
+        assert_eq!(
+            told(watcher.look()),
+            "changed, restart: [], 0 problems",
+            "a default that is written out is the same"
+        );
+        folder.write(
+            "database: {backend: memory}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
+        );
+        assert_eq!(told(watcher.look()), "changed, restart: [database.backend], 0 problems");
+        folder.write(
+            "database: {backend: memory}\nuploads: {max_files: 2}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
+        );
+        assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
+        assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
+        folder.write("log_level: debug\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n");
+        assert_eq!(told(watcher.look()), "changed, restart: [log_level], 0 problems");
+    }
+
+    #[test]
+    fn an_account_connects_anew_only_for_what_its_connection_is_made_of() {
+        let prints = |two: &str| {
+            let mut folder = ConfigFolder::new();
+            folder.write(&format!(
+                "channels: {{one: {{type: telegram, bot_token: a}}, two: {{type: telegram, bot_token: b{two}}}}}\n"
+            ));
+            let hot = folder.watch().current();
+            hot.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
+        };
+        let before = prints("");
+        assert_eq!(prints(", allowed_users: [7], follow_ups: steer"), before);
+        assert_eq!(prints(", require_mention: true"), before, "a default that is written out is the same");
+        for edit in ["c", ", require_mention: false", ", api_url: 'http://127.0.0.1:1'"] {
+            let after = prints(edit);
+            assert!(after[0] == before[0] && after[1] != before[1], "{edit}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_appears_is_picked_up() {
+        let mut folder = ConfigFolder::new();
+        let watcher = folder.watch();
+        assert_eq!(watcher.current().uploads.max_files, 10);
+        folder.write("uploads: {max_files: 7}\n");
+        assert_eq!(watcher.current().uploads.max_files, 7);
+    }
+}

@@ -1,0 +1,168 @@
+//! The tools that reach out of the house: who searches and fetches for them, and what may be reached.
+
+use super::{env::Env, raw::NodeValue, reader::Section};
+pub(crate) use pudu_client::tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
+use secrecy::SecretString;
+use std::{net::IpAddr, time::Duration};
+use url::Url;
+
+/// A tool of the web.
+#[derive(Clone, Debug)]
+pub struct WebConfig {
+    /// The kind of tool.
+    pub kind: WebKind,
+    /// Its provider.
+    pub provider: Provider,
+    /// Base URL of the provider, if not its usual one.
+    pub base_url: Option<Url>,
+    /// The key.
+    pub api_key: Option<SecretString>,
+    /// How many results a search returns at most.
+    pub max_results: usize,
+    /// How many characters of a page, or of a result's snippet, are shown at once.
+    pub max_chars: usize,
+    /// How long one request may take.
+    pub timeout: Duration,
+    /// Region of the results.
+    pub region: Option<String>,
+    /// How strictly a search leaves out what is not for everybody.
+    pub safesearch: SafeSearch,
+}
+
+/// Other names of keys, as DeerFlow's tools have them.
+const ALIASES: &[(&str, &str)] = &[
+    ("api_url", "base_url"),
+    ("timeout_s", "timeout"),
+    ("contents_max_characters", "max_chars"),
+    ("country", "region"),
+];
+
+const UNSUPPORTED_KEYS: &[&str] = &[
+    "backend",
+    "exclude_domains",
+    "include_domains",
+    "proxy",
+    "search_lang",
+    "search_type",
+    "spellcheck",
+    "trust_env",
+];
+
+const SAFE: &[(&str, SafeSearch)] = &[
+    ("on", SafeSearch::On),
+    ("strict", SafeSearch::On),
+    ("moderate", SafeSearch::Moderate),
+    ("off", SafeSearch::Off),
+];
+
+/// How many results and how much time, where nobody says.
+const RESULTS: u32 = 5;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many characters are shown, where nobody says: a page, as in DeerFlow, and a result's snippet.
+fn chars(kind: WebKind) -> u32 {
+    match kind {
+        WebKind::Fetch => 4_096,
+        WebKind::Search | WebKind::Images => 1_000,
+    }
+}
+
+/// The variable that holds a provider's key, and whether nothing goes without one.
+fn variable(provider: Provider) -> Option<(&'static str, bool)> {
+    match provider {
+        Provider::Tavily => Some(("TAVILY_API_KEY", true)),
+        Provider::Firecrawl => Some(("FIRECRAWL_API_KEY", true)),
+        Provider::Brave => Some(("BRAVE_SEARCH_API_KEY", true)),
+        Provider::Serper => Some(("SERPER_API_KEY", true)),
+        Provider::Exa => Some(("EXA_API_KEY", true)),
+        Provider::Jina => Some(("JINA_API_KEY", false)),
+        Provider::Own | Provider::DuckDuckGo | Provider::SearXng => None,
+    }
+}
+
+impl WebConfig {
+    /// The tool as it is where nothing is said of it.
+    pub(super) fn plain(kind: WebKind, provider: Provider) -> Self {
+        Self {
+            kind,
+            provider,
+            base_url: None,
+            api_key: None,
+            max_results: RESULTS as usize,
+            max_chars: chars(kind) as usize,
+            timeout: DEFAULT_TIMEOUT,
+            region: None,
+            safesearch: SafeSearch::Moderate,
+        }
+    }
+}
+
+/// Reads how a tool of the web is set up.
+pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env: &Env) -> WebConfig {
+    let section = &section.clone().also(ALIASES);
+    section.later(UNSUPPORTED_KEYS);
+    let base_url = section.url("base_url").optional("the provider's");
+    let told = "4096 of a page, 1000 of a snippet";
+    let max_chars = section.number("max_chars", 1..=1_000_000).or_told(chars(kind), told);
+    WebConfig {
+        kind,
+        provider,
+        api_key: api_key(section, provider, base_url.is_some(), env),
+        base_url,
+        max_results: section.number("max_results", 1..=100).or(RESULTS) as usize,
+        max_chars: max_chars as usize,
+        timeout: section.seconds("timeout", 1.0).or(DEFAULT_TIMEOUT),
+        region: section.text("region").optional("everywhere"),
+        safesearch: section.choice("safesearch", SAFE).or(SafeSearch::Moderate),
+    }
+}
+
+/// A key that is not written is looked for where the provider's own clients look for it. What the operator
+/// runs at an address of his own may want none.
+fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env) -> Option<SecretString> {
+    let setting = section.secret("api_key");
+    let spoilt = setting.is_spoilt();
+    let written = setting.optional("the provider's variable");
+    let (name, needed) = variable(provider)?;
+    let key = written.or_else(|| env.first(&[name]).map(|(_, key)| SecretString::from(key)));
+    if key.is_none() && needed && !elsewhere && !spoilt {
+        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
+        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
+    }
+    key
+}
+
+/// Reads what may be reached though it is not the open internet.
+pub(super) fn allowed(top: &Section<'_>) -> Vec<String> {
+    let section = top.section("web");
+    let show = |hosts: &Vec<String>| hosts.join(", ");
+    section.list("allowed_hosts", "names, addresses or networks", show, host).or_told(Vec::new(), "none")
+}
+
+fn host(value: &NodeValue) -> Result<String, String> {
+    let NodeValue::Text(text) = value else { return Err("put it in quotes".to_owned()) };
+    let text = text.trim().to_lowercase();
+    if let Some((address, prefix)) = text.split_once('/') {
+        let widest = match address.parse::<IpAddr>() {
+            Ok(IpAddr::V4(_)) => 32,
+            Ok(IpAddr::V6(_)) => 128,
+            Err(_) => return Err("write only the host's name, without https:// and path".to_owned()),
+        };
+        return match prefix.parse::<u8>() {
+            Ok(0) => Err("this lets everything through; name the networks that are meant".to_owned()),
+            Ok(prefix) if prefix <= widest => Ok(text),
+            _ => Err(format!("the number behind the slash is 1 to {widest}")),
+        };
+    }
+    let name = text.trim_start_matches('*').trim_start_matches('.');
+    let plain = !name.is_empty()
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_'))
+        && !name.starts_with('-');
+    match plain || text.parse::<IpAddr>().is_ok() {
+        true => Ok(text),
+        false => {
+            Err("write a name, an address, or a network such as 10.1.0.0/16; ports are not looked at"
+                .to_owned())
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The agent's setup from the configuration: models, tools and bounds.
+
+use crate::machine::Machine;
+use pudu_client::{
+    AgentSetup, ModelInfo, ThinkingSupport, ToolGroups,
+    agents::UPDATE_AGENT,
+    base::{Model, ModelError, Shell, Tool},
+    documents::{Converter, DocumentLimits},
+    guardrails::{GuardrailProvider, Guards, HttpGuardrail, Passport},
+    harness::{
+        ApprovalPolicy, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds, SKILL_MANAGE,
+        subagent::SubagentKind,
+    },
+    model::{HttpModel, Offline},
+    net::{
+        guard::{AllowedTargets, Guard},
+        reqwest,
+    },
+    sandbox::Mount,
+    tools::{self, web},
+};
+use pudu_config::{
+    ApprovalsConfig, GuardrailsConfig, HotConfig, ModelConfig, Runs, Subagent, WebConfig, is_own_tool,
+};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
+
+/// Name of the hidden subcommand with which the daemon starts itself to read a document.
+pub const READ_DOCUMENT: &str = "read-document";
+
+/// Makes what runs work with. Where no model is configured, one that the machine has is used, and otherwise
+/// the built-in offline model. A tool of an extension never takes the place of one of our own.
+pub fn setup(
+    hot: &HotConfig,
+    machine: &Machine,
+    extensions: Vec<Arc<dyn Tool>>,
+) -> Result<AgentSetup, ModelError> {
+    let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
+    machine.model_guards.set(hot.model_calls.rest, hot.model_calls.max_concurrent);
+    let mut models = models(configured, hot.model_calls.retries, &machine.model_guards)?;
+    if models.is_empty() {
+        models.push(offline());
+    }
+    let steps = hot.runs.recursion_limit;
+    let Runs { timeout: time, subagents, at_once, .. } = hot.runs;
+    let bounds = RunBounds { steps, time, subagents, at_once, tokens: hot.run_tokens };
+    let sandboxes = machine.sandboxes(hot);
+    let own = tools(hot, sandboxes.shell())?;
+    let foreign = foreign(&own, extensions);
+    let deferred: Vec<_> =
+        foreign.iter().filter(|_| hot.tool_search).map(|tool| tool.spec().clone()).collect();
+    let tools = own.into_iter().chain(foreign);
+    let kinds = hot.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
+    let ApprovalsConfig { dangerous, agent_changes, skill_changes, tools: asked, timeout } =
+        hot.approvals.clone();
+    let setup =
+        AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
+    let mounts = hot.sandbox.mounts.iter().filter(|mount| mount.host.is_dir());
+    let told = |mount: &Mount| PromptMount { path: mount.agent.clone(), read_only: mount.read_only };
+    let setup = setup.with_groups(groups(hot)).with_mounts(mounts.map(told).collect());
+    let changing = [(agent_changes, UPDATE_AGENT), (skill_changes, SKILL_MANAGE)];
+    let shared = changing.iter().filter(|(asks, _)| *asks).map(|(_, tool)| (*tool).to_owned()).collect();
+    let policy = ApprovalPolicy { tools: asked, shared, dangerous };
+    let setup =
+        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
+    let summaries = &hot.summarization;
+    let setup = setup.with_context(summaries.rules.clone(), summaries.model.as_deref());
+    let titles = &hot.titles;
+    let setup = setup.with_titles(titles.rules.clone(), titles.model.as_deref());
+    let memory = &hot.memory;
+    let setup = setup.with_memory(memory.rules.clone(), memory.model.as_deref());
+    let setup = setup.with_progress(hot.progress.clone()).with_budgets(hot.budgets.clone());
+    let setup = setup.with_guardrails(hot.guardrails.as_ref().map(guardrails).transpose()?);
+    let setup = setup.with_skills(hot.skill_rules.clone());
+    Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
+}
+
+/// Makes what decides on calls: first what costs nothing.
+pub fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
+    let mut providers: Vec<Arc<dyn GuardrailProvider>> = Vec::new();
+    if let Some(list) = &config.allowlist {
+        providers.push(Arc::new(list.clone()));
+    }
+    if let Some(source) = &config.passport {
+        providers.push(Arc::new(Passport::new(source.clone())));
+    }
+    if let Some(settings) = &config.http {
+        let made = HttpGuardrail::new(settings);
+        providers.push(Arc::new(made.map_err(|error| ModelError::Unreachable(error.to_string()))?));
+    }
+    Ok(Guards::new(providers, config.fail_closed, config.agent_id.clone()))
+}
+
+/// Leaves out what would take the place of a tool of our own, also of one that is not offered: such names mean
+/// something to policies, groups and skills.
+fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    let taken = |name: &str| is_own_tool(name) || own.iter().any(|tool| tool.spec().name == name);
+    let (foreign, left): (Vec<_>, Vec<_>) =
+        extensions.into_iter().partition(|tool| !taken(&tool.spec().name));
+    for tool in left {
+        let name = &tool.spec().name;
+        tracing::warn!(tool = name, "dropped tool of extension: one of our own has its name");
+    }
+    foreign
+}
+
+/// Returns the groups of tools. Built-in tools, which every agent has, are in no group.
+pub fn groups(hot: &HotConfig) -> ToolGroups {
+    let configured = hot.tools.iter().filter(|tool| !tool.tool.is_built_in());
+    let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
+    let of: BTreeMap<String, String> = of.collect();
+    let names = of.values().chain(&hot.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
+    ToolGroups { names, of }
+}
+
+/// Looks up a sub-agent's model. One that is not there any more is its parent's.
+fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> SubagentKind {
+    let Subagent { name, about, system, tools, without, skills, model, bounds } = subagent.clone();
+    let named = models.iter().find(|(info, _)| Some(&info.name) == model.as_ref());
+    let model = named.map(|(_, model)| model.clone());
+    SubagentKind { name, about, system: system.into(), tools, without, skills, model, bounds }
+}
+
+/// Reads documents in processes of this very program. One for all setups: it knows how many are read.
+static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| {
+    // On Linux this is the program that runs, also where another has been installed over it since.
+    let own = Path::new("/proc/self/exe");
+    let own = if own.exists() { Ok(own.to_owned()) } else { std::env::current_exe() };
+    match own {
+        Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
+        Err(error) => {
+            tracing::warn!(%error, "reading documents in this process: its program is not found");
+            Converter::here(DocumentLimits::default())
+        }
+    }
+});
+
+fn offline() -> (ModelInfo, Arc<dyn Model>) {
+    let info = ModelInfo {
+        about: Some("built in; echoes, and calls tools with /tool".to_owned()),
+        ..ModelInfo::named(Offline::NAME)
+    };
+    (info, Arc::new(Offline))
+}
+
+/// A model and what people are told of it.
+type KnownModel = (ModelInfo, Arc<dyn Model>);
+
+/// Makes the models, each with those that take its place.
+fn models(
+    configured: &[ModelConfig],
+    retries: RetryRules,
+    guards: &ModelGuards,
+) -> Result<Vec<KnownModel>, ModelError> {
+    let single = configured.iter().map(|config| model(config, retries, guards));
+    let single: Vec<Arc<dyn Model>> = single.collect::<Result<_, _>>()?;
+    let with_others = |(config, model): (&ModelConfig, &Arc<dyn Model>)| {
+        let named = |name: &String| single.iter().find(|other| other.name() == name).cloned();
+        let others: Vec<_> = config.fallbacks.iter().filter_map(named).collect();
+        let model =
+            if others.is_empty() { model.clone() } else { Arc::new(Fallback::new(model.clone(), others)) };
+        (info(config), model)
+    };
+    Ok(configured.iter().zip(&single).map(with_others).collect())
+}
+
+fn info(config: &ModelConfig) -> ModelInfo {
+    let thinking = &config.settings.thinking;
+    ModelInfo {
+        name: config.settings.name.clone(),
+        title: config.display_name.clone(),
+        about: Some(config.description.clone()).filter(|about| !about.is_empty()),
+        price: config.price.clone(),
+        model: config.settings.model.clone(),
+        thinking: ThinkingSupport { supported: thinking.supported, takes_effort: thinking.takes_effort },
+    }
+}
+
+fn model(
+    config: &ModelConfig,
+    retries: RetryRules,
+    guards: &ModelGuards,
+) -> Result<Arc<dyn Model>, ModelError> {
+    let own = config.max_retries.map(|retries| retries.saturating_add(1));
+    let rules = RetryRules { attempts: own.unwrap_or(retries.attempts), ..retries };
+    let address = config.settings.base_url.as_str();
+    let retry = Retry::new(Arc::new(HttpModel::new(config.settings.clone())?), rules, guards, address);
+    // Who has others to ask does not wait for one that rests.
+    Ok(Arc::new(if config.fallbacks.is_empty() { retry } else { retry.without_waiting_for_rest() }))
+}
+
+fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
+    let sandbox = &hot.sandbox;
+    let limits = tools::ToolLimits {
+        bash: sandbox.bash_output_max_chars,
+        read_file: sandbox.read_file_output_max_chars,
+        ls: sandbox.ls_output_max_chars,
+        bash_timeout: sandbox.bash_command_timeout,
+        // Without one `bash` is not offered.
+        shell: shell.unwrap_or(Shell::Host),
+    };
+    let without_tls = |error: reqwest::Error| ModelError::Unreachable(error.to_string());
+    let guard = Guard::new(AllowedTargets::new(&hot.reachable)).map_err(without_tls)?;
+    let made = hot.offered(shell.is_some()).map(|tool| match &tool.web {
+        Some(config) => web_tool(config, &guard).map_err(without_tls),
+        None => Ok(tools::tool(tool.tool.name(), limits)),
+    });
+    let built_in = tools::BUILT_IN.iter().map(|name| Ok(tools::tool(name, limits)));
+    made.chain(built_in).filter_map(Result::transpose).collect()
+}
+
+/// Makes a tool that reaches into the web.
+fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, reqwest::Error> {
+    let settings = web::WebSettings {
+        base_url: config.base_url.clone(),
+        api_key: config.api_key.clone(),
+        max_results: config.max_results,
+        max_chars: config.max_chars,
+        timeout: config.timeout,
+        region: config.region.clone(),
+        safe: config.safesearch,
+    };
+    web::tool(config.kind, config.provider, settings, guard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_client::base::{BoxFuture, ToolCx, ToolError, ToolOutput, ToolSpec};
+    use serde_json::{Value, json};
+
+    /// A tool that has nothing but a name.
+    struct NamedTool(Arc<ToolSpec>);
+
+    impl Tool for NamedTool {
+        fn spec(&self) -> &Arc<ToolSpec> {
+            &self.0
+        }
+
+        fn call<'a>(&'a self, _: Value, _: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            unreachable!()
+        }
+    }
+
+    fn named(name: &str) -> Arc<dyn Tool> {
+        let (name, about, parameters) = (name.to_owned(), String::new(), json!({}));
+        Arc::new(NamedTool(Arc::new(ToolSpec { name, description: about, parameters, idempotent: false })))
+    }
+
+    #[test]
+    fn nothing_foreign_has_the_name_of_a_tool_of_ours_whether_that_is_offered_or_not() {
+        let ours = ["web_search", "bash", "view_image", "task", "tool_search", "setup_agent", "update_agent"];
+        let all = ours.iter().chain(&["maps_search"]).map(|name| named(name)).collect();
+        let left = foreign(&[named("web_search")], all);
+        let names: Vec<&str> = left.iter().map(|tool| tool.spec().name.as_str()).collect();
+        assert_eq!(names, ["maps_search"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! The second phase of a start: the parts are built from the configuration and connected. Nothing is received or run yet.
+
+use crate::{Daemon, Scope, agent, machine::Machine, open::Opened};
+use anyhow::{Context, Result};
+use pudu_channels::Channel;
+use pudu_client::Client;
+use pudu_config::{AccountConfig, AuthConfig, GatewayConfig, HotConfig, Start};
+use pudu_dispatch::{
+    Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared,
+    bus::{Inbox, InboxItem, Outbox},
+    connections::{self, Connections},
+    links::Links,
+    local::{self, LocalChannel},
+};
+use pudu_gateway::{self as gateway, Exposed, GatewayToken};
+use pudu_people::Users;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, RwLock},
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc::Receiver},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// A daemon whose parts are connected, and what only its start needs.
+pub(crate) struct Built {
+    pub(crate) daemon: Daemon,
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) arrivals: Receiver<InboxItem>,
+    /// Socket and token of the HTTP API; `None` for a daemon without one.
+    pub(crate) door: Option<(TcpListener, GatewayToken)>,
+    pub(crate) auth: AuthConfig,
+    pub(crate) hot: Arc<HotConfig>,
+    pub(crate) start: Start,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) model: String,
+    /// Path of the token that was made for the gateway, if one was.
+    pub(crate) made_token: Option<PathBuf>,
+    /// Description of the store.
+    pub(crate) store: String,
+}
+
+impl Built {
+    pub(crate) async fn build(opened: Opened, scope: Scope) -> Result<Self> {
+        let Opened {
+            start,
+            file,
+            fixed,
+            hot,
+            watcher,
+            listener,
+            mut home,
+            skills,
+            db,
+            claim,
+            machine,
+            model,
+        } = opened;
+        let machine = Arc::new(machine);
+        let setup = agent::setup(&hot, &machine, Vec::new())?;
+        let door =
+            listener.map(|listener| door(&fixed.gateway, listener, &fixed.home, &machine)).transpose()?;
+        let is_made =
+            fixed.gateway.token.is_none() && door.as_ref().is_some_and(|(_, token)| token.guards_all());
+        let made_token = is_made.then(|| fixed.home.join(gateway::token::FILE));
+        let client =
+            Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
+        client.settle_left().await.context("cannot settle what a process before this one left open")?;
+        warn_of_small_budgets(&client).await;
+        let (tasks, turns, stop) = (TaskTracker::new(), TaskTracker::new(), CancellationToken::new());
+        let (inbox, arrivals) =
+            Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
+        let local = Arc::new(LocalChannel::new(inbox.clone()));
+        let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
+        let shared = Arc::new(Shared {
+            client,
+            inbox,
+            outbox,
+            accounts: accounts(scope.accounts(&hot), &hot, &local)?,
+            rules: RwLock::new(Arc::new(DispatchRules::new(&hot))),
+            drain: CancellationToken::new(),
+            tasks: turns,
+            refusals: Refusals::default(),
+            known: PairedPeople::read(&db).await.context("cannot read who is known")?,
+            users: Users::read(&db).await.context("cannot read who is which user")?,
+            links: Links::open(&fixed.home, fixed.gateway.public_url.clone())?,
+            extended: CancellationToken::new(),
+            reconnect_extensions: Notify::new(),
+            home: fixed.home,
+            db,
+        });
+        if let Some((listener, _)) = &door {
+            home.announce(&format!("http://{}", listener.local_addr()?))?;
+        }
+        let dispatcher = Dispatcher::new(shared.clone());
+        let daemon = Daemon {
+            _home: home,
+            claim: Arc::new(claim.into()),
+            dispossessed: CancellationToken::new(),
+            lines: Arc::new(Connections::new(shared.clone(), dispatcher.clone(), stop.clone())),
+            shared,
+            local,
+            watcher: Arc::new(watcher),
+            extensions: Arc::default(),
+            machine,
+            stop,
+            tasks,
+        };
+        let (auth, store) = (fixed.auth, crate::store::describe(&fixed.database.backend));
+        Ok(Self { daemon, dispatcher, arrivals, door, auth, hot, start, file, model, made_token, store })
+    }
+}
+
+/// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
+fn accounts(wanted: &[AccountConfig], hot: &HotConfig, local: &Arc<LocalChannel>) -> Result<Accounts> {
+    let accounts = Accounts::default();
+    let own = local.clone() as Arc<dyn Channel>;
+    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(hot))));
+    for account in wanted {
+        let policy = connections::policy(hot, &account.name);
+        accounts.put(&account.name, Arc::new(Account::new(connections::channel(account)?, policy)));
+    }
+    Ok(accounts)
+}
+
+/// Returns the socket with the token that the gateway requires: the operator's or its own. Every request requires it if
+/// the operator chose one, or if other machines can reach the socket.
+fn door(
+    gateway: &GatewayConfig,
+    listener: TcpListener,
+    home: &Path,
+    machine: &Machine,
+) -> Result<(TcpListener, GatewayToken)> {
+    let is_open = !listener.local_addr()?.ip().is_loopback();
+    let secret = match &gateway.token {
+        Some(token) => token.clone(),
+        None => gateway::token::kept(home)?,
+    };
+    let exposed: Exposed = machine.exposed();
+    Ok((listener, GatewayToken { secret, everywhere: is_open || gateway.token.is_some(), exposed }))
+}
+
+/// Warns of budgets that refuse every answer.
+async fn warn_of_small_budgets(client: &Client) {
+    // Without a model there is no answer that could be refused.
+    for used in client.small_budgets().await.unwrap_or_default() {
+        tracing::warn!(key = %format!("budgets.{}", used.scope.as_str()), "found too small budget: {used}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Which model answers where none is configured: one for which the environment has a key, a local Ollama,
+//! or the built-in offline model.
+
+use pudu_client::net;
+use pudu_config::{HotConfig, ModelConfig};
+use serde_json::Value;
+use std::time::Duration;
+
+/// URL at which Ollama listens by default.
+const OLLAMA: &str = "http://127.0.0.1:11434";
+/// How long a local server may take to answer.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Returns models found on this machine, and a line that says which model answers and why.
+pub async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
+    if let Some(ModelConfig { settings, .. }) = hot.models.first() {
+        let place = net::shown_url(&settings.base_url);
+        return (Vec::new(), format!("{} ({} at {place})", settings.name, settings.model));
+    }
+    let found: Vec<ModelConfig> =
+        installed().await.iter().filter_map(|name| ModelConfig::ollama(name)).collect();
+    let line = match found.first() {
+        Some(first) => format!("{} (a local Ollama answers at {OLLAMA})", first.settings.name),
+        None => "offline (built in: echoes only). For a real one set OPENAI_API_KEY or ANTHROPIC_API_KEY, \
+                 start Ollama, or write config.yaml"
+            .to_owned(),
+    };
+    (found, line)
+}
+
+/// Says once that there is no model, and what to do about it.
+pub fn tell_none() {
+    tracing::warn!(
+        "found no language model, so the built-in one only echoes: set OPENAI_API_KEY or ANTHROPIC_API_KEY, start \
+         Ollama, or write `models` into config.yaml, and start pudu again"
+    );
+}
+
+/// Asks Ollama which models it has.
+async fn installed() -> Vec<String> {
+    let ask = async {
+        let url = format!("{OLLAMA}/api/tags");
+        let answer = net::client().ok()?.get(url).send().await.ok()?;
+        answer.json::<Value>().await.ok()
+    };
+    let answer = tokio::time::timeout(PROBE_TIMEOUT, ask).await.ok().flatten();
+    let models = answer.as_ref().and_then(|answer| answer.get("models")?.as_array());
+    models
+        .map(|models| models.iter().filter(|model| talks(model)).filter_map(name).collect())
+        .unwrap_or_default()
+}
+
+fn name(model: &Value) -> Option<String> {
+    model.get("name").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Families of models that turn text into numbers and answer nothing.
+const EMBEDDING_FAMILIES: [&str; 3] = ["bert", "nomic-bert", "xlm-roberta"];
+/// Parts of the names of embedding and reranking models, whose family may be that of a chat model.
+const EMBEDDING_NAMES: [&str; 6] = ["embed", "minilm", "bge-", "gte-", "e5-", "rerank"];
+
+/// Returns whether a model answers people.
+fn talks(model: &Value) -> bool {
+    let details = model.get("details");
+    let family =
+        details.and_then(|details| details.get("family")).and_then(Value::as_str).unwrap_or_default();
+    let name = name(model).unwrap_or_default().to_lowercase();
+    !EMBEDDING_FAMILIES.contains(&family) && !EMBEDDING_NAMES.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_model_that_makes_embeddings_is_never_talked_to() {
+        let check = |name: &str, family: &str, expect: bool| {
+            let model = json!({ "name": name, "details": { "family": family, "families": [family] } });
+            assert_eq!(talks(&model), expect, "{name} {family}");
+        };
+        check("llama3.2:latest", "llama", true);
+        check("qwen3:8b", "qwen3", true);
+        check("nomic-embed-text:latest", "nomic-bert", false);
+        check("all-minilm:l6-v2", "bert", false);
+        check("bge-m3:latest", "bert", false);
+        check("snowflake-arctic-embed:latest", "", false);
+        check("qwen3-embedding:0.6b", "qwen3", false);
+        check("jeffh/intfloat-e5-base:latest", "bert", false);
+    }
+}

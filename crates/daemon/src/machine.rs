@@ -1,0 +1,329 @@
+//! This machine's means: models that answer on it, and the sandboxes of commands: its kernel, or an engine.
+
+mod elsewhere;
+
+use crate::discover;
+use elsewhere::RemoteSettings;
+use pudu_client::{
+    base::{Network, SandboxError, SandboxProvider},
+    containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules},
+    egress::Proxy,
+    harness::ModelGuards,
+    net,
+    sandbox::{Egress, Folders, Jail, LocalSandboxes, Options, Unconfined},
+};
+use pudu_config::{self as config, HotConfig, ModelConfig, SandboxBackend};
+use pudu_gateway::Exposed;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// How long containers may take to stop when the daemon stops.
+const CONTAINER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
+/// User and group of commands in containers where the daemon is root and the jail names no user of its own.
+const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
+
+/// Facts found when the daemon started. They do not change while it runs.
+pub struct Machine {
+    /// Models, for when none is configured.
+    pub models: Vec<ModelConfig>,
+    /// Folders of threads.
+    pub folders: Folders,
+    /// Guards of all calls to models, whatever the configuration.
+    pub model_guards: ModelGuards,
+    jail: Result<Arc<Jail>, Unconfined>,
+    provider: SandboxBackend,
+    /// The containers, and what they were configured with.
+    pool: Mutex<Option<(Recipe, config::SandboxConfig, Pool)>>,
+    exposed: Exposed,
+}
+
+/// Settings by which an engine makes containers.
+#[derive(PartialEq)]
+enum Recipe {
+    Docker(Box<DockerSettings>),
+    Provisioner(config::ProvisionerConfig, RemoteSettings),
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(Box<config::KubernetesConfig>, RemoteSettings),
+}
+
+impl Machine {
+    /// Looks around; also returns which model answers, and why that one.
+    pub async fn look(home: &Path, provider: &SandboxBackend, hot: &HotConfig) -> (Self, String) {
+        let found = async {
+            // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
+            tokio::task::spawn_blocking(net::tls).await.ok();
+            discover::models(hot).await
+        };
+        let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
+        let jail = jail.map(Arc::new);
+        let jailed = jail.as_ref().ok().and_then(|jail| jail.owner());
+        let owner = owner(provider, jailed, hot.sandbox.allow_host_bash);
+        let folders = Folders::new(home.to_owned(), owner);
+        let (pool, exposed) = (Mutex::default(), Exposed::default());
+        (
+            Self {
+                models,
+                folders,
+                model_guards: ModelGuards::default(),
+                jail,
+                provider: provider.clone(),
+                pool,
+                exposed,
+            },
+            model,
+        )
+    }
+
+    /// Returns the sandboxes that a configuration asks for.
+    pub fn sandboxes(&self, hot: &HotConfig) -> Arc<dyn SandboxProvider> {
+        // Before the first command that could.
+        if self.exposes(hot) && !self.exposed.is() {
+            self.exposed.set();
+            tracing::info!(
+                "requiring the token of the HTTP API: commands reach what listens on this machine"
+            );
+        }
+        match self.recipe(hot) {
+            None => Arc::new(self.local(hot)),
+            Some(recipe) => Arc::new(self.containers(recipe, hot)),
+        }
+    }
+
+    /// Returns what containers are made by; `None` where commands run here.
+    fn recipe(&self, hot: &HotConfig) -> Option<Recipe> {
+        let wanted = RemoteSettings::of(&hot.sandbox);
+        match &self.provider {
+            SandboxBackend::Local => None,
+            SandboxBackend::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, hot)))),
+            SandboxBackend::Provisioner(provisioner) => {
+                Some(Recipe::Provisioner(provisioner.clone(), wanted))
+            }
+            #[cfg(feature = "kubernetes")]
+            SandboxBackend::Kubernetes(kubernetes) => Some(Recipe::Kubernetes(kubernetes.clone(), wanted)),
+        }
+    }
+
+    /// Returns who makes them.
+    fn engine(&self, recipe: &Recipe) -> Arc<dyn ContainerEngine> {
+        match recipe {
+            Recipe::Docker(settings) => Arc::new(DockerEngine::new((**settings).clone())),
+            Recipe::Provisioner(provisioner, wanted) => {
+                Arc::new(elsewhere::provisioner(provisioner, &self.folders, wanted.clone()))
+            }
+            #[cfg(feature = "kubernetes")]
+            Recipe::Kubernetes(kubernetes, wanted) => {
+                Arc::new(elsewhere::kubernetes(kubernetes, &self.folders, wanted.clone()))
+            }
+        }
+    }
+
+    /// Asks whoever makes sandboxes elsewhere whether it is there; `None` where nobody does.
+    pub async fn examine(&self, hot: &HotConfig) -> Option<Result<String, SandboxError>> {
+        match &self.provider {
+            SandboxBackend::Local | SandboxBackend::Docker(_) => None,
+            SandboxBackend::Provisioner(provisioner) => {
+                let wanted = RemoteSettings::of(&hot.sandbox);
+                let found = elsewhere::provisioner(provisioner, &self.folders, wanted).examine().await;
+                Some(found.map(|count| format!("it answers, takes the key, and has {count} sandboxes")))
+            }
+            #[cfg(feature = "kubernetes")]
+            SandboxBackend::Kubernetes(kubernetes) => {
+                let wanted = RemoteSettings::of(&hot.sandbox);
+                Some(elsewhere::kubernetes(kubernetes, &self.folders, wanted).version().await)
+            }
+        }
+    }
+
+    fn local(&self, hot: &HotConfig) -> LocalSandboxes {
+        let sandbox = &hot.sandbox;
+        let proxy = || Arc::new(Proxy::new(sandbox.allowed_domains.clone())) as Arc<dyn Egress>;
+        let options = Options {
+            host_shell: sandbox.allow_host_bash,
+            mounts: sandbox.mounts.clone(),
+            environment: sandbox.environment.clone(),
+            network: sandbox.network,
+            egress: (sandbox.network == Network::Proxy).then(proxy),
+            limits: sandbox.limits,
+        };
+        LocalSandboxes::new(self.folders.clone(), self.jail.as_ref().ok().cloned(), options)
+    }
+
+    /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
+    /// of the ones before if something was.
+    fn containers(&self, recipe: Recipe, hot: &HotConfig) -> Pool {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = match pool.take() {
+            Some((old, sandbox, made)) if old == recipe && sandbox == hot.sandbox => made,
+            // The same containers will do, kept by other rules or with other folders.
+            Some((old, _, made)) if old == recipe => made.renew(made.engine(), self.places(hot), rules(hot)),
+            Some((.., made)) => made.renew(self.engine(&recipe), self.places(hot), rules(hot)),
+            None => Pool::new(self.engine(&recipe), self.places(hot), rules(hot)),
+        };
+        *pool = Some((recipe, hot.sandbox.clone(), made.clone()));
+        made
+    }
+
+    /// Returns what reaches the files of threads without a shell.
+    fn places(&self, hot: &HotConfig) -> LocalSandboxes {
+        let options = Options { mounts: hot.sandbox.mounts.clone(), ..Options::default() };
+        LocalSandboxes::new(self.folders.clone(), None, options)
+    }
+
+    /// Returns how containers are made.
+    pub fn settings(&self, docker: &config::DockerConfig, hot: &HotConfig) -> DockerSettings {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let sandbox = &hot.sandbox;
+        DockerSettings {
+            host: docker.host.clone(),
+            certificates: docker.certificates.clone(),
+            image: docker.image.clone(),
+            api: docker.api,
+            port: docker.port,
+            bind: docker.bind.clone(),
+            reach: docker.reach.clone(),
+            prefix: docker.prefix.clone(),
+            environment: sandbox.environment.clone(),
+            network: sandbox.network,
+            limits: sandbox.limits,
+            cpus: sandbox.keep.cpus,
+            home: self.folders.home().to_owned(),
+            host_home: docker.host_home.clone(),
+            owner: self.folders.owner().unwrap_or(own),
+        }
+    }
+
+    /// Looks after containers, where there are any, until the future is dropped.
+    pub async fn keep(&self) {
+        let pool = self.pool();
+        match pool {
+            Some(pool) => pool.keep().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes the containers away.
+    pub async fn close(&self) {
+        if let Some(pool) = self.pool() {
+            pool.close(CONTAINER_STOP_TIMEOUT).await;
+        }
+    }
+
+    fn pool(&self) -> Option<Pool> {
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.as_ref().map(|(.., pool)| pool.clone())
+    }
+
+    /// Returns whether commands can reach the gateway, for whoever keeps its door.
+    pub fn exposed(&self) -> Exposed {
+        self.exposed.clone()
+    }
+
+    /// Returns whether a configuration's commands reach the ports of this machine's loopback.
+    fn exposes(&self, hot: &HotConfig) -> bool {
+        match (&self.provider, &self.jail) {
+            (SandboxBackend::Local, Ok(_)) => hot.sandbox.network == Network::Full,
+            (SandboxBackend::Local, Err(_)) => hot.sandbox.allow_host_bash,
+            _ => false,
+        }
+    }
+
+    /// Returns one line about the sandbox of commands.
+    pub fn words(&self, hot: &HotConfig) -> String {
+        let network = match hot.sandbox.network {
+            Network::None => "no network",
+            Network::Proxy => "some domains by a proxy",
+            Network::Full => "the whole network",
+        };
+        match (&self.provider, &self.jail) {
+            (SandboxBackend::Docker(docker), _) => {
+                let by = match docker.api {
+                    ExecMethod::Aio => "by its own API",
+                    ExecMethod::Exec => "by exec",
+                };
+                format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
+            }
+            (SandboxBackend::Provisioner(provisioner), _) => elsewhere::words(provisioner),
+            #[cfg(feature = "kubernetes")]
+            (SandboxBackend::Kubernetes(kubernetes), _) => {
+                let held = if hot.sandbox.network == Network::None {
+                    ", where the cluster keeps to policies"
+                } else {
+                    ""
+                };
+                format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
+            }
+            (SandboxBackend::Local, Ok(jail)) if self.exposes(hot) => {
+                format!("confined: {}; {network}, so the HTTP API asks for its token", jail.words())
+            }
+            (SandboxBackend::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
+            (SandboxBackend::Local, Err(_)) if hot.sandbox.allow_host_bash => {
+                "that of this machine, with nothing between (sandbox.allow_host_bash); the HTTP API asks for its \
+                 token, but this shell can read that too"
+                    .to_owned()
+            }
+            (SandboxBackend::Local, Err(_)) => {
+                "none: this machine cannot confine commands (pudu doctor says more)".to_owned()
+            }
+        }
+    }
+
+    /// Logs the state of the sandbox, and its missing mounts.
+    pub fn tell(&self, hot: &HotConfig) {
+        match (&self.provider, &self.jail, hot.sandbox.allow_host_bash) {
+            (SandboxBackend::Local, Ok(jail), _) => {
+                tracing::info!(means = jail.words(), "confining commands")
+            }
+            (SandboxBackend::Local, Err(Unconfined { why, help }), true) => {
+                tracing::warn!(why, help, "running commands UNCONFINED in the shell of this machine");
+            }
+            (SandboxBackend::Local, Err(Unconfined { why, help }), false) => {
+                tracing::warn!(why, help, "disabled the agent's shell: commands cannot be confined here");
+            }
+            _ => tracing::info!(means = self.words(hot), "running commands in containers"),
+        }
+        for mount in hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
+            let (folder, path) = (mount.host.display(), &mount.agent);
+            tracing::warn!(%folder, path, "left out mount of the sandbox: there is no such folder");
+        }
+    }
+
+    /// Returns what confines commands, for whoever wants to try it.
+    pub fn jail(&self) -> &Result<Arc<Jail>, Unconfined> {
+        &self.jail
+    }
+
+    /// Returns where commands run.
+    pub fn provider(&self) -> &SandboxBackend {
+        &self.provider
+    }
+}
+
+fn rules(hot: &HotConfig) -> PoolRules {
+    let keep = hot.sandbox.keep;
+    let network = hot.sandbox.network;
+    PoolRules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
+}
+
+/// Returns the owner of threads' files, if that is not the daemon's own user: only root can give files away,
+/// and nobody's commands run as root but those of the host's shell. File tools have this user's rights, also
+/// if there are no commands.
+fn owner(provider: &SandboxBackend, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
+    let root = rustix::process::geteuid().is_root();
+    match provider {
+        SandboxBackend::Local => {
+            let alone = root && !host_shell && pudu_client::sandbox::can_change_user();
+            jailed.or(alone.then_some(NOBODY_ELSE))
+        }
+        SandboxBackend::Docker(config::DockerConfig { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
+        SandboxBackend::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
+        SandboxBackend::Provisioner(_) => root.then_some(GEM),
+        #[cfg(feature = "kubernetes")]
+        SandboxBackend::Kubernetes(kubernetes) => {
+            let user = kubernetes.run_as.map(|user| (user, user));
+            root.then(|| user.or(jailed).unwrap_or(NOBODY_ELSE))
+        }
+    }
+}

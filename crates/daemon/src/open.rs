@@ -1,0 +1,86 @@
+//! The first phase of a start: everything outside of the process that a daemon needs is found, locked and read.
+
+use crate::{Scope, crash_point, discover, machine::Machine, skills, store};
+use anyhow::{Context, Result};
+use pudu_client::{
+    skills::Skills,
+    store::{Claim, Db},
+};
+use pudu_config::{Config, Fixed, GatewayConfig, HotConfig, LoadedConfig, Start, Watcher, extensions};
+use pudu_kit::{clock, home::Home};
+use std::{io::ErrorKind, path::PathBuf, sync::Arc};
+use tokio::net::TcpListener;
+
+/// Resources of a daemon. They belong to it until it ends.
+pub(crate) struct Opened {
+    pub(crate) start: Start,
+    /// The configuration file.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) fixed: Fixed,
+    pub(crate) hot: Arc<HotConfig>,
+    pub(crate) watcher: Watcher,
+    /// Socket of the HTTP API; `None` for a daemon without one.
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) home: Home,
+    pub(crate) skills: Skills,
+    pub(crate) db: Db,
+    pub(crate) claim: Claim,
+    pub(crate) machine: Machine,
+    /// Which model answers, and why that one.
+    pub(crate) model: String,
+}
+
+impl Opened {
+    /// Opens everything. Fails if another process uses the port, the home or the database.
+    pub(crate) async fn open(start: Start, loaded: LoadedConfig, scope: Scope) -> Result<Self> {
+        crash_point::arm(&start);
+        let watcher = Watcher::new(start.clone(), &loaded);
+        check_extensions(&start, &loaded)?;
+        let file = loaded.report.file;
+        let Config { fixed, hot } = loaded.config;
+        let listener = match scope {
+            Scope::Whole => Some(listen(&fixed.gateway).await?),
+            Scope::Local => None,
+        };
+        let home = Home::take(&fixed.home)?;
+        let skills = skills::open(&start, &fixed, file.as_deref())?;
+        let (db, (machine, model)) = tokio::join!(
+            store::open(&fixed.database, &fixed.home),
+            Machine::look(&fixed.home, &fixed.provider, &hot)
+        );
+        let db = db?;
+        let claim = db.claim().await.context("cannot have the database alone")?;
+        db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
+        machine.tell(&hot);
+        if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
+            discover::tell_none();
+        }
+        skills::tidy(&skills);
+        for line in skills::unknown(&hot.subagents, &skills.read()) {
+            tracing::warn!("found unknown skill: {line}");
+        }
+        Ok(Self { start, file, fixed, hot, watcher, listener, home, skills, db, claim, machine, model })
+    }
+}
+
+/// Refuses to start with an `extensions_config.json` that has errors, and logs its warnings.
+fn check_extensions(start: &Start, loaded: &LoadedConfig) -> Result<()> {
+    for report in extensions::check(start, loaded) {
+        if report.has_errors() {
+            return Err(anyhow::Error::msg(report));
+        }
+        report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
+    }
+    Ok(())
+}
+
+async fn listen(gateway: &GatewayConfig) -> Result<TcpListener> {
+    let (host, port) = (gateway.host.as_str(), gateway.port);
+    TcpListener::bind((host, port)).await.map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => "; is pudu running already? `--bind :PORT` takes another port",
+            _ => "",
+        };
+        anyhow::Error::new(error).context(format!("cannot listen on {host}:{port}{hint}"))
+    })
+}

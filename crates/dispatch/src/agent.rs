@@ -1,0 +1,202 @@
+//! Which agent answers in a conversation: what people choose with `/agent`, within what the account allows.
+//!
+//! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
+//! one from before neither.
+
+use super::{
+    account::{Account, AccountRules, AgentSession},
+    shared::Shared,
+    speaker::SpeakerPlace,
+};
+use crate::bus::retry_until_stored;
+use pudu_client::{
+    Authoring,
+    agents::{AgentError, CustomAgent, LEAD, MAX_NAME_CHARS, NameProblem},
+    base::{Skill, UserId},
+    harness::middleware::named,
+};
+use pudu_config::Choosing;
+use pudu_texts::Language;
+use std::sync::Arc;
+
+/// Prefix of the name of an agent that is being made, in the stored choice.
+const NEW: &str = "new:";
+/// Prefix of the mark of the lead agent's soul while another one is found, in the stored choice.
+const BOOTSTRAP: &str = "bootstrap:";
+
+/// The agent chosen in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AgentChoice {
+    Lead,
+    Named(String),
+    /// An agent that is being made: from the moment it is there it answers.
+    New(String),
+    /// The lead agent gets a soul in place of the one with this mark.
+    Bootstrap(String),
+}
+
+impl AgentChoice {
+    /// Reads what is stored.
+    pub(super) fn parse(text: &str) -> Self {
+        if let Some(name) = text.strip_prefix(NEW) {
+            return Self::New(name.to_owned());
+        }
+        match text.strip_prefix(BOOTSTRAP) {
+            Some(mark) => Self::Bootstrap(mark.to_owned()),
+            None if text == LEAD => Self::Lead,
+            None => Self::Named(text.to_owned()),
+        }
+    }
+
+    pub(super) fn stored(&self) -> String {
+        match self {
+            Self::Lead => LEAD.to_owned(),
+            Self::Named(name) => name.clone(),
+            Self::New(name) => format!("{NEW}{name}"),
+            Self::Bootstrap(mark) => format!("{BOOTSTRAP}{mark}"),
+        }
+    }
+}
+
+/// Returns the session for someone: with the agent chosen in the conversation, or else the account's.
+pub(super) async fn settle<'s>(
+    shared: &Shared,
+    account: &Account,
+    key: &str,
+    chosen: Option<&str>,
+    speaker: impl Into<SpeakerPlace<'s>>,
+) -> AgentSession {
+    let speaker = speaker.into();
+    let (policy, person) = (account.policy(), speaker.person);
+    let user = shared.user(account.channel().account(), person);
+    let owner = shared.owner_of(speaker);
+    let session = AgentSession { user, ..policy.session(person) };
+    let choosing = policy.choosing(person);
+    let named = |session: AgentSession, name| AgentSession {
+        agent: Some(name),
+        agents_of: Some(owner.clone()),
+        ..session
+    };
+    let Some(choice) = chosen.map(AgentChoice::parse).filter(|_| choosing != Choosing::Fixed) else {
+        return session;
+    };
+    match choice {
+        AgentChoice::Lead => AgentSession { agent: None, ..session },
+        AgentChoice::Named(name) => named(session, name),
+        AgentChoice::New(name) if shared.client.has_agent(&name, Some(&owner)).await => {
+            // It was made: from now on it is a choice like any other.
+            let keep = || shared.db.set_agent(key, Some(&name));
+            retry_until_stored("failed to store choice of agent", keep).await;
+            named(session, name)
+        }
+        AgentChoice::New(name) if may_make(&policy, person, &owner) => {
+            AgentSession { agent: None, authoring: Authoring::New(name), ..session }
+        }
+        AgentChoice::Bootstrap(mark) if may_bootstrap(&policy, person) => {
+            if shared.client.lead_soul_mark().await.is_some_and(|now| now != mark) {
+                // It has its soul: from now on it answers here.
+                let lead = || shared.db.set_agent(key, Some(LEAD));
+                retry_until_stored("failed to store choice of agent", lead).await;
+                return AgentSession { agent: None, ..session };
+            }
+            AgentSession { agent: None, authoring: Authoring::Lead, ..session }
+        }
+        AgentChoice::New(_) | AgentChoice::Bootstrap(_) => session,
+    }
+}
+
+/// Returns whether a person may make an agent for a user, themselves or the room. An agent of the local user is shared.
+pub(super) fn may_make(policy: &AccountRules, person: &str, owner: &UserId) -> bool {
+    let is_shared = *owner == UserId::local();
+    policy.choosing(person) == Choosing::Create && (!is_shared || policy.may_change_shared(person))
+}
+
+/// Returns whether a person may give the lead agent, which is shared, its character.
+pub(super) fn may_bootstrap(policy: &AccountRules, person: &str) -> bool {
+    policy.choosing(person) == Choosing::Create && policy.may_change_shared(person)
+}
+
+/// Returns the custom agent of a session, if it is one and can be read.
+pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<CustomAgent> {
+    shared.client.custom_agent(session.agent.as_ref()?, session.agents_of.as_ref()).await.ok()
+}
+
+/// Returns the skills of a session's agent: everybody's, and those of a user.
+pub(super) async fn skills(shared: &Shared, session: &AgentSession, user: &UserId) -> Arc<[Skill]> {
+    if matches!(session.authoring, Authoring::New(_) | Authoring::Lead) {
+        return Arc::default();
+    }
+    let catalog = shared.client.catalog_of(user).await;
+    match custom(shared, session).await {
+        Some(agent) => agent.profile.skills_of(&catalog),
+        None => catalog.enabled(),
+    }
+}
+
+/// Returns a refused name of an agent, or an agent that cannot be used, in words.
+pub(super) fn problem(language: Language, error: &AgentError) -> String {
+    match error {
+        AgentError::Unknown(name) => language.agent_unknown(name),
+        AgentError::Exists(name) => language.agent_exists(name),
+        AgentError::Broken { name, why } => language.agent_broken(name, why),
+        AgentError::Full(most) => language.agents_full(most),
+        AgentError::Name { name, why } => match why {
+            NameProblem::TooLong => language.agent_name_long(MAX_NAME_CHARS, name),
+            NameProblem::Characters => language.agent_name_odd(name),
+            NameProblem::Taken => language.agent_name_taken(name),
+        },
+        error @ (AgentError::Shared(_)
+        | AgentError::Legacy(_)
+        | AgentError::Wrong(_)
+        | AgentError::Io { .. }) => {
+            tracing::error!(%error, "failed to read an agent");
+            language.agent_unreadable().to_owned()
+        }
+    }
+}
+
+/// Returns the refusal of a skill that a message asks for and a session's agent does not have.
+pub(super) async fn withheld(
+    shared: &Shared,
+    session: &AgentSession,
+    language: Language,
+    user: &UserId,
+    text: &str,
+) -> Option<String> {
+    let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
+    let all = shared.client.catalog_of(user).await.enabled();
+    let skill = named(&all, word)?;
+    if skills(shared, session, user).await.iter().any(|own| own.name == skill.name) {
+        return None;
+    }
+    Some(language.skill_withheld(session.agent_name(language), &skill.name))
+}
+
+impl AgentSession {
+    /// Returns the name of who answers.
+    pub(super) fn agent_name(&self, language: Language) -> String {
+        match (&self.authoring, &self.agent) {
+            (Authoring::New(name), _) => language.agent_being_made(name),
+            (Authoring::Lead, _) => language.agent_being_made(LEAD),
+            (_, Some(name)) => pudu_client::agents::normal(name).unwrap_or_else(|_| name.clone()),
+            (_, None) => LEAD.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_read_back() {
+        for (choice, text) in [
+            (AgentChoice::Lead, "lead_agent"),
+            (AgentChoice::Named("poet".into()), "poet"),
+            (AgentChoice::New("poet".into()), "new:poet"),
+            (AgentChoice::Bootstrap("none".into()), "bootstrap:none"),
+        ] {
+            assert_eq!((choice.stored().as_str(), &AgentChoice::parse(text)), (text, &choice));
+        }
+    }
+}

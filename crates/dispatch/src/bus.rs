@@ -1,0 +1,17 @@
+//! Events that come in and replies that go out, stored until they are done.
+//!
+//! Deliberately absent: who may speak and what is answered; that is the dispatcher's.
+
+mod concealed;
+mod delivery;
+mod held;
+mod inbox;
+mod lane;
+mod outbox;
+mod patience;
+
+pub use concealed::conceal;
+pub use delivery::OutboxItem;
+pub use inbox::{Inbox, InboxItem};
+pub use outbox::Outbox;
+pub use patience::{STORE_TIMEOUT, retry_until_stored};

@@ -1,0 +1,289 @@
+//! One try to deliver a reply: shows it, and marks its turn as delivered, as given up, or as to be tried again.
+
+use crate::bus::{Inbox, retry_until_stored};
+use pudu_channels::{FinalView, Hurry, LiveReply, SendError};
+use pudu_client::store::{Db, Delivered, InboxItemId, TurnId};
+use pudu_kit::clock;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// The first wait after a failed delivery; each next is twice as long.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay of our own before the next try. It may end sooner when the platform answers another call
+/// of the account.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// Maximum delay that a platform may ask for: then it is asked again.
+const MAX_PLATFORM_DELAY: Duration = Duration::from_secs(3600);
+
+/// A reply on its way.
+#[derive(Clone, Debug)]
+pub struct OutboxItem {
+    /// The turn.
+    pub turn: TurnId,
+    /// The conversation's key.
+    pub conversation: String,
+    /// The account that replies.
+    pub account: String,
+    /// The chat.
+    pub chat: String,
+    /// When the turn was opened, in milliseconds since 1970.
+    pub created: i64,
+    /// Before this moment the platform wants no call, in milliseconds since 1970.
+    pub not_before: i64,
+}
+
+/// A reply on its way, and how its tries went.
+pub(super) struct OutboxDelivery {
+    pub(super) item: OutboxItem,
+    reply: Box<dyn LiveReply>,
+    view: FinalView,
+    pub(super) hurry: Hurry,
+    /// Whether it was young enough to be sent when it was taken on.
+    fresh: bool,
+    /// Whether the answer is delivered, and only another message of the reply is left to delete.
+    delivered: bool,
+    failures: u32,
+    /// Whether somebody waited for it already.
+    hastened: bool,
+    /// When it is tried next.
+    pub(super) due: Instant,
+    /// Whether the platform wants no call before then, whatever else works.
+    pub(super) asked_for: bool,
+}
+
+impl OutboxDelivery {
+    /// Takes a reply on. `fresh` tells whether it is young enough to be sent.
+    pub(super) fn new(
+        item: OutboxItem,
+        reply: Box<dyn LiveReply>,
+        view: FinalView,
+        hurry: Hurry,
+        fresh: bool,
+    ) -> Self {
+        let early = u64::try_from(item.not_before.saturating_sub(clock::now())).unwrap_or(0);
+        let due = Instant::now() + Duration::from_millis(early).min(MAX_PLATFORM_DELAY);
+        Self {
+            item,
+            reply,
+            view,
+            hurry,
+            fresh,
+            delivered: false,
+            failures: 0,
+            hastened: false,
+            due,
+            asked_for: early > 0,
+        }
+    }
+
+    /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
+    /// wait that the platform asked for: perhaps a file alone waits, which is given up then.
+    pub(super) fn hasten(&mut self) {
+        if !std::mem::replace(&mut self.hastened, true) {
+            self.due = Instant::now();
+        }
+    }
+
+    /// Waits for the next try, which may come sooner when the platform answers another call.
+    pub(super) async fn pause(&mut self) {
+        let wait = self.due.saturating_duration_since(Instant::now());
+        match self.asked_for {
+            true => tokio::time::sleep(wait).await,
+            false => self.reply.pause(wait).await,
+        }
+    }
+}
+
+/// Result of a try.
+pub(super) enum Attempt {
+    /// Nothing is left to do.
+    Settled,
+    /// It is to be tried again.
+    Failed,
+}
+
+/// Delivers replies.
+#[derive(Clone)]
+pub(super) struct Deliverer {
+    pub(super) db: Db,
+    inbox: Inbox,
+    /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
+    /// milliseconds; changes with the configuration.
+    oldest: Arc<AtomicU64>,
+}
+
+/// Gives up what keeps a reply that is too old to be tried on, and is not all of it: its files, of which its words tell
+/// then. Returns whether there is such a thing.
+fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
+    let last = !view.files.is_empty() && !hurry.is_stopped();
+    if last {
+        hurry.stop();
+    }
+    last
+}
+
+impl Deliverer {
+    pub(super) fn new(db: Db, inbox: Inbox, oldest: Duration) -> Self {
+        let deliverer = Self { db, inbox, oldest: Arc::default() };
+        deliverer.set_oldest(oldest);
+        deliverer
+    }
+
+    /// Changes how old a reply may get.
+    pub(super) fn set_oldest(&self, oldest: Duration) {
+        self.oldest.store(u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Tries to deliver a reply, once.
+    pub(super) async fn attempt(&self, delivery: &mut OutboxDelivery) -> Attempt {
+        let OutboxDelivery { item, reply, view, hurry, fresh, delivered, .. } = delivery;
+        let error = loop {
+            if *fresh && !*delivered && self.too_old(item) && !gives_up_files(view, hurry) {
+                self.park(item, "too old to be sent").await;
+                return Attempt::Settled;
+            }
+            let error = match self.finish(item, &mut **reply, view, delivered).await {
+                // Somebody chose something below it meanwhile: that is shown, too.
+                Ok(()) => match self.done(item, view).await {
+                    Some(newer) => {
+                        *view = newer;
+                        *delivered = false;
+                        continue;
+                    }
+                    None => return Attempt::Settled,
+                },
+                Err(SendError::Refused(reason)) => {
+                    self.park(item, &reason).await;
+                    return Attempt::Settled;
+                }
+                Err(error) => error,
+            };
+            if !self.too_old(item) {
+                break error;
+            }
+            if !gives_up_files(view, hurry) {
+                self.park(item, &format!("too old to be sent: {error}")).await;
+                return Attempt::Settled;
+            }
+        };
+        self.put_off(delivery, &error).await;
+        Attempt::Failed
+    }
+
+    /// Tries to finish a reply. A delivered one that is too old is finished: its other messages stay.
+    async fn finish(
+        &self,
+        item: &OutboxItem,
+        reply: &mut dyn LiveReply,
+        view: &FinalView,
+        delivered: &mut bool,
+    ) -> Result<(), SendError> {
+        let finished = reply.finish(view).await;
+        *delivered |= matches!(finished, Err(SendError::Untidy { .. }));
+        match finished {
+            Err(error) if *delivered && self.too_old(item) => {
+                let OutboxItem { account, chat, turn, .. } = item;
+                tracing::warn!(account, chat, turn = turn.0, %error, "gave up deleting message of delivered reply");
+                Ok(())
+            }
+            finished => finished,
+        }
+    }
+
+    /// Notes that a try failed, and when the next one may come.
+    async fn put_off(&self, delivery: &mut OutboxDelivery, error: &SendError) {
+        let wait = wait(error, delivery.failures);
+        delivery.failures += 1;
+        delivery.due = Instant::now() + wait;
+        delivery.asked_for = matches!(error, SendError::Later { .. } | SendError::Untidy { after: Some(_) });
+        let OutboxItem { account, chat, turn, .. } = &delivery.item;
+        match delivery.delivered {
+            true => {
+                tracing::info!(account, chat, turn = turn.0, %error, ?wait, "delivered reply; deleting the rest later");
+            }
+            false => {
+                tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "failed to deliver reply; trying again");
+            }
+        }
+        let next = clock::now().saturating_add(clock::millis(wait));
+        if let Err(error) = self.db.failed(turn, &error.to_string(), next).await {
+            tracing::warn!(%error, "failed to record delivery attempt");
+        }
+    }
+
+    /// Returns whether a reply is too old to be sent.
+    pub(super) fn too_old(&self, item: &OutboxItem) -> bool {
+        let age = clock::now().saturating_sub(item.created);
+        u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
+    }
+
+    /// Gives a reply up; the row stays for people to look at.
+    pub(super) async fn park(&self, item: &OutboxItem, reason: &str) {
+        let OutboxItem { account, chat, turn, .. } = item;
+        tracing::error!(account, chat, turn = turn.0, reason, "gave up reply");
+        let park = || self.db.park(&item.turn, reason, clock::now());
+        self.release(retry_until_stored("failed to give up reply", park).await);
+    }
+
+    /// Marks a reply as delivered, unless it reads otherwise by now: then that is returned.
+    async fn done(&self, item: &OutboxItem, view: &FinalView) -> Option<FinalView> {
+        let (mut shown, keep) = (serde_json::to_string(view).ok(), !view.choices.is_empty());
+        loop {
+            let done = || self.db.delivered(&item.turn, shown.as_deref(), keep, clock::now());
+            match retry_until_stored("failed to mark reply as delivered", done).await {
+                Some(Delivered::Outdated(newer)) => match serde_json::from_str::<FinalView>(&newer) {
+                    Ok(newer) if newer != *view => return Some(newer),
+                    // Another version wrote it in other letters.
+                    _ => shown = None,
+                },
+                Some(Delivered::Done(events)) => {
+                    self.release(Some(events));
+                    return None;
+                }
+                None => return None,
+            }
+        }
+    }
+
+    fn release(&self, events: Option<Vec<InboxItemId>>) {
+        self.inbox.release(&events.unwrap_or_default());
+    }
+}
+
+/// Returns how long to wait before the next try.
+fn wait(error: &SendError, attempt: u32) -> Duration {
+    match error {
+        SendError::Later { after } | SendError::Untidy { after: Some(after) } => {
+            (*after).min(MAX_PLATFORM_DELAY)
+        }
+        _ => FIRST_RETRY_DELAY.saturating_mul(2u32.saturating_pow(attempt)).min(MAX_RETRY_DELAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_platform_is_waited_for_longer_than_an_hour() {
+        let later = |seconds| SendError::Later { after: Duration::from_secs(seconds) };
+        let failed = || SendError::Unreachable("x".into());
+        let cases = [
+            (later(7), 3, 7),
+            (later(u64::MAX), 0, 3600),
+            (SendError::Untidy { after: Some(Duration::from_secs(9)) }, 3, 9),
+            (SendError::Untidy { after: None }, 1, 2),
+            (failed(), 0, 1),
+            (failed(), 4, 16),
+            (failed(), 40, 60),
+        ];
+        for (error, attempt, seconds) in cases {
+            assert_eq!(wait(&error, attempt), Duration::from_secs(seconds), "{error} {attempt}");
+        }
+    }
+}

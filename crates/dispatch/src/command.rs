@@ -1,0 +1,58 @@
+//! Slash commands as people give them.
+
+use pudu_channels::InboundKind;
+
+/// A slash command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlashCommand {
+    /// Its name, in lower case and without the slash. No command need have it.
+    pub name: String,
+    /// The text behind it.
+    pub argument: Option<String>,
+}
+
+impl SlashCommand {
+    /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
+    /// `//help` and ` /new` are talk.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let name = word.strip_prefix('/')?.to_lowercase();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(plain) {
+            return None;
+        }
+        let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        Some(Self { name, argument })
+    }
+
+    /// Reads the command of an event. An edit may have made one of a message.
+    pub(super) fn of(kind: &InboundKind) -> Option<Self> {
+        match kind {
+            InboundKind::Message { text, .. } | InboundKind::Edit { text } => Self::parse(text),
+            InboundKind::Press { action } => Self::parse(action),
+            InboundKind::Recall => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_word_behind_the_first_slash_is_a_command() {
+        let check = |text: &str, name: &str, argument: Option<&str>| {
+            let command = SlashCommand { name: name.into(), argument: argument.map(str::to_owned) };
+            assert_eq!(SlashCommand::parse(text), Some(command), "{text:?}");
+        };
+        check("/new", "new", None);
+        check("/HELP now", "help", Some("now"));
+        check("/models  gpt-5 ", "models", Some("gpt-5"));
+        check("/mode\nsteer", "mode", Some("steer"));
+        check("/agent new poet", "agent", Some("new poet"));
+        check("/data-analysis x", "data-analysis", Some("x"));
+        for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
+            assert_eq!(SlashCommand::parse(talk), None, "{talk:?}");
+        }
+    }
+}

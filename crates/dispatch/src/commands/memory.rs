@@ -1,0 +1,204 @@
+//! `/memory`: what is remembered of whoever speaks here, or of the room; adds, finds and forgets.
+
+use super::{CommandSpec, not_stored};
+use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor, sent};
+use pudu_channels::{FinalView, OutFile};
+use pudu_client::{
+    MemoryOf, MemoryTrouble,
+    base::UserId,
+    memories::{Fact, MemoryError},
+    store::StoreError,
+};
+use pudu_texts::Language;
+use std::fmt::Write;
+
+/// Name under which people get what is remembered.
+const EXPORT_NAME: &str = "memory.json";
+/// So many facts are listed.
+const MAX_LISTED: usize = 30;
+/// So many characters of a fact are shown.
+const MAX_FACT_CHARS: usize = 300;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: "memory",
+    argument: |_| "[search|add|forget|export|last|off|on] …",
+    about: Language::about_memory,
+    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+};
+
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
+    let language = actor.language(&arrival);
+    let of = memory(actor, &arrival).await;
+    let words = command.argument.unwrap_or_default();
+    let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
+    let rest = rest.trim();
+    if verb == "export" && rest.is_empty() && actor.shared.client.remembers() {
+        let view = match export(actor, language, &of).await {
+            Ok(view) => view,
+            Err(trouble) => FinalView { text: told(language, &trouble), ..FinalView::default() },
+        };
+        return actor.answer_with(arrival, view, Vec::new());
+    }
+    let text = if !actor.shared.client.remembers() {
+        Ok(language.memory_disabled().to_owned())
+    } else {
+        match (verb.to_lowercase().as_str(), rest) {
+            ("", "") => list(actor, language, &of, None).await,
+            ("search", wanted) if !wanted.is_empty() => list(actor, language, &of, Some(wanted)).await,
+            ("add", fact) if !fact.is_empty() => add(actor, language, &of, &arrival, fact).await,
+            ("forget", "all") => forget_all(actor, language, &of).await,
+            ("forget", id) if !id.is_empty() => forget(actor, language, &of, id).await,
+            ("last", "") => last(actor, language, &of).await,
+            ("off", "") => switch(actor, language, &of, true).await,
+            ("on", "") => switch(actor, language, &of, false).await,
+            _ => Ok(language.memory_usage().to_owned()),
+        }
+    };
+    let text = text.unwrap_or_else(|trouble| told(language, &trouble));
+    actor.answer(arrival, text);
+}
+
+/// Returns whose memory is meant: the room's among others, one's own alone.
+async fn memory(actor: &ConversationActor, arrival: &InboxItem) -> MemoryOf {
+    let address = &arrival.inbound.address;
+    let session = actor.session(&arrival.inbound).await;
+    let user = match arrival.inbound.private {
+        true => session.user,
+        false => UserId::room(&address.account, &address.chat),
+    };
+    MemoryOf { user, agent: session.agent }
+}
+
+async fn list(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    wanted: Option<&str>,
+) -> Result<String, MemoryTrouble> {
+    let document = actor.shared.client.memories().read(of).await?;
+    let off = actor.shared.db.is_memory_off(&of.user).await?;
+    let facts = match wanted {
+        Some(wanted) => document.containing(wanted),
+        None => document.facts.iter().collect(),
+    };
+    let mut text = match facts.len() {
+        0 if wanted.is_none() => language.memory_empty().to_owned(),
+        0 => language.memory_none().to_owned(),
+        count => language.memory_facts(count),
+    };
+    for fact in facts.iter().take(MAX_LISTED) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n- `{}` {}", fact.id, line(fact));
+    }
+    if facts.len() > MAX_LISTED {
+        let _ = write!(text, "\n- {}", language.more(facts.len() - MAX_LISTED));
+    }
+    if off {
+        let _ = write!(text, "\n\n{}", language.memory_is_off());
+    }
+    Ok(text)
+}
+
+async fn add(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    arrival: &InboxItem,
+    fact: &str,
+) -> Result<String, MemoryTrouble> {
+    let sender = &arrival.inbound.sender;
+    let id = actor.shared.client.memories().remember(of, fact, &sender.id, &sender.name).await?;
+    Ok(language.memory_added(id))
+}
+
+async fn forget(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    id: &str,
+) -> Result<String, MemoryTrouble> {
+    actor.shared.client.memories().forget(of, id.trim_matches('`')).await?;
+    sent::forget_of(&actor.shared.home, of.user.as_str()).await;
+    Ok(language.memory_forgotten().to_owned())
+}
+
+async fn forget_all(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+) -> Result<String, MemoryTrouble> {
+    // What waits to be read goes first: nothing of it comes back.
+    actor.shared.client.forget_waiting(of).await?;
+    actor.shared.client.memories().forget_all(of).await?;
+    sent::forget_of(&actor.shared.home, of.user.as_str()).await;
+    Ok(language.memory_all_forgotten().to_owned())
+}
+
+/// Sends what is remembered as a file: to the person alone, or to the room whose it is.
+async fn export(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+) -> Result<FinalView, MemoryTrouble> {
+    let document = actor.shared.client.memories().export(of).await?;
+    let kept = sent::keep_of(&actor.shared.home, of.user.as_str(), &format!("{document:#}")).await;
+    Ok(match kept {
+        Ok(path) => FinalView {
+            text: language.memory_exported().to_owned(),
+            files: vec![OutFile { name: EXPORT_NAME.to_owned(), path }],
+            ..FinalView::default()
+        },
+        Err(error) => {
+            tracing::warn!(%error, "failed to write exported memory");
+            FinalView {
+                text: language.memory_not_exported().to_owned(),
+                failed: true,
+                ..FinalView::default()
+            }
+        }
+    })
+}
+
+/// Shows what was told of memory with the last question here.
+async fn last(actor: &ConversationActor, language: Language, of: &MemoryOf) -> Result<String, MemoryTrouble> {
+    let Some(record) = actor.record().await else { return Ok(language.no_conversation().to_owned()) };
+    let state = actor.shared.client.state(&record.thread).await;
+    let state = state.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    let used = state.messages.values().rev().find_map(|message| match &**message {
+        pudu_client::base::Message::Human(human) => Some(human.recalled.clone()),
+        _ => None,
+    });
+    let used = used.flatten().filter(|recalled| recalled.user == of.user);
+    Ok(match used {
+        Some(used) => {
+            language.memory_last(used.text.lines().map(|line| format!("> {line}\n")).collect::<String>())
+        }
+        None => language.memory_last_none().to_owned(),
+    })
+}
+
+async fn switch(
+    actor: &ConversationActor,
+    language: Language,
+    of: &MemoryOf,
+    off: bool,
+) -> Result<String, MemoryTrouble> {
+    actor.shared.db.set_memory_off(&of.user, off).await?;
+    Ok(if off { language.memory_off() } else { language.memory_on() }.to_owned())
+}
+
+fn line(fact: &Fact) -> String {
+    pudu_client::base::foreign::line(&fact.content, MAX_FACT_CHARS)
+}
+
+fn told(language: Language, trouble: &MemoryTrouble) -> String {
+    match trouble {
+        MemoryTrouble::Store(error) => not_stored(language, error),
+        MemoryTrouble::Files(MemoryError::UnknownFact(id)) => language.memory_unknown(id),
+        MemoryTrouble::Files(MemoryError::Refused(why)) => language.memory_refused(why),
+        MemoryTrouble::Files(_) | MemoryTrouble::Broken => {
+            tracing::error!(error = %trouble, "failed to use memory");
+            language.memory_unreadable().to_owned()
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `/models`: lists the models, or switches a conversation to one.
+
+use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, mark, not_stored};
+use crate::{agent, bus::InboxItem, command::SlashCommand, conversation::ConversationActor};
+use pudu_channels::{Choice, FinalView, Inbound};
+use pudu_client::ModelInfo;
+use pudu_texts::Language;
+use std::fmt::Write;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: "models",
+    argument: Language::argument_name,
+    about: Language::about_models,
+    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+};
+
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
+    let (models, language) = (actor.shared.client.models(), actor.language(&arrival));
+    let chosen = chosen(actor, &arrival.inbound).await;
+    let Some(name) = command.argument else {
+        actor.answer_with(arrival, list(language, &models, chosen.as_deref()), Vec::new());
+        return;
+    };
+    let Some(model) = models.iter().find(|model| model.name.eq_ignore_ascii_case(&name)) else {
+        let nearest = models.iter().max_by(|a, b| {
+            let likeness = |model: &ModelInfo| strsim::jaro_winkler(&model.name, &name);
+            likeness(a).total_cmp(&likeness(b))
+        });
+        let meant = nearest.map(|model| language.did_you_mean(&model.name)).unwrap_or_default();
+        let text = language.paragraph(&[&language.model_unknown(name), &meant, language.models_listed()]);
+        actor.answer(arrival, text);
+        return;
+    };
+    actor.ensure_thread(&arrival).await;
+    let text = match actor.shared.db.set_model(&actor.key, Some(&model.name)).await {
+        Ok(()) => language.model_in_use(&model.name),
+        Err(error) => not_stored(language, &error),
+    };
+    actor.answer(arrival, text);
+}
+
+/// Returns the name of the model that answers a person here: what was chosen in this conversation, what the
+/// account's session says, what the agent wants, or the default.
+pub(super) async fn chosen(actor: &ConversationActor, inbound: &Inbound) -> Option<String> {
+    let models = actor.shared.client.models();
+    let chosen = actor.record().await.and_then(|record| record.model);
+    let wanted = match chosen.or_else(|| actor.account.policy().session(&inbound.sender.id).model) {
+        Some(wanted) => Some(wanted),
+        None => {
+            let agent = agent::custom(&actor.shared, &actor.session(inbound).await).await;
+            agent.and_then(|agent| agent.profile.model)
+        }
+    };
+    let known = wanted.filter(|name| models.iter().any(|model| model.name == *name));
+    known.or_else(|| models.first().map(|model| model.name.clone()))
+}
+
+fn list(language: Language, models: &[ModelInfo], chosen: Option<&str>) -> FinalView {
+    if models.is_empty() {
+        return FinalView { text: language.models_none().to_owned(), ..FinalView::default() };
+    }
+    let mut text = format!("{}\n", language.models());
+    for model in models {
+        let mark = mark(Some(model.name.as_str()) == chosen, language.in_use());
+        let name = match model.title == model.name {
+            true => format!("`{}`", model.name),
+            false => language.with_title(format!("`{}`", model.name), &model.title),
+        };
+        let about = model.about.as_ref().map(|about| language.described(about)).unwrap_or_default();
+        let _ = write!(text, "\n- {name}{about}{mark}");
+    }
+    let other = models.iter().filter(|model| Some(model.name.as_str()) != chosen);
+    let button =
+        |model: &ModelInfo| Choice { label: model.title.clone(), action: format!("/models {}", model.name) };
+    let choices = other
+        .map(button)
+        .filter(|choice| choice.action.len() <= MAX_ACTION_BYTES)
+        .take(MAX_BUTTONS)
+        .collect();
+    FinalView { text, choices, ..FinalView::default() }
+}

@@ -1,0 +1,148 @@
+//! `/secret`: a person gives a secret that a skill needs, or deletes one. The value is in no event by then: it was taken
+//! out before anything stored it.
+
+use super::{CommandSpec, not_stored};
+use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor};
+use pudu_client::{
+    SecretError, SecretStore,
+    base::{UserId, is_secret_name},
+    store::StoreError,
+};
+use pudu_config::LOCAL;
+use pudu_texts::Language;
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeSet;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: "secret",
+    argument: Language::argument_secret,
+    about: Language::about_secret,
+    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+};
+
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
+    let language = actor.language(&arrival);
+    let value = actor.shared.inbox.concealed(&arrival.inbound);
+    if !arrival.inbound.private {
+        let text = match value {
+            Some(_) => language.secret_seen(),
+            None => language.secret_privately(),
+        };
+        actor.answer(arrival, text);
+        return;
+    }
+    let given = value.is_some();
+    let words = command.argument.unwrap_or_default();
+    let text = match words.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [] => list(actor, &arrival, language).await,
+        ["set", name] => set(actor, &arrival, name, value, language).await,
+        ["set"] => language.secret_name_odd().to_owned(),
+        ["delete", name] => delete(actor, &arrival, name, language).await,
+        _ => language.secret_usage().to_owned(),
+    };
+    let gone = given && forget(actor, &arrival).await;
+    let terminal = arrival.inbound.address.account == LOCAL;
+    let text = match (given, gone) {
+        (false, _) => text,
+        // Nothing keeps it here, but a terminal and its shell are not ours.
+        (true, true) if terminal => format!("{text}\n\n{}", language.secret_message_local()),
+        (true, true) => format!("{text}\n\n{}", language.secret_message_gone()),
+        (true, false) => format!("{text}\n\n{}", language.secret_message_stays()),
+    };
+    actor.answer(arrival, text);
+}
+
+/// Has the platform delete the message with the secret. Returns whether nobody reads it there any more.
+async fn forget(actor: &ConversationActor, arrival: &InboxItem) -> bool {
+    let (address, message) = (&arrival.inbound.address, &arrival.inbound.message);
+    actor.account.channel().forget(address, message).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "failed to delete message with a secret");
+        false
+    })
+}
+
+/// Works on the secrets of the one who speaks.
+async fn work<T: Send + 'static>(
+    actor: &ConversationActor,
+    arrival: &InboxItem,
+    language: Language,
+    work: impl FnOnce(&SecretStore, &UserId) -> Result<T, SecretError> + Send + 'static,
+) -> Result<T, String> {
+    let inbound = &arrival.inbound;
+    let user = actor.shared.secrets_of(&inbound.address.account, &inbound.sender.id);
+    let store = actor.shared.client.secrets();
+    let done = tokio::task::spawn_blocking(move || work(&store, &user)).await;
+    let unavailable = |why: String| not_stored(language, &StoreError::Unavailable(why));
+    done.map_err(|error| unavailable(error.to_string()))?.map_err(|error| match error {
+        SecretError::Name(_) => language.secret_name_odd().to_owned(),
+        SecretError::Value => language.secret_value_odd().to_owned(),
+        SecretError::Full => language.secrets_full().to_owned(),
+        error @ (SecretError::Broken { .. } | SecretError::Io { .. }) => unavailable(error.to_string()),
+    })
+}
+
+async fn set(
+    actor: &ConversationActor,
+    arrival: &InboxItem,
+    name: &str,
+    value: Option<SecretString>,
+    language: Language,
+) -> String {
+    // A restart came between, or nothing stood behind the name.
+    let Some(value) = value else { return missing(actor, arrival, name, language).await };
+    let wanted = name.to_owned();
+    let kept =
+        work(actor, arrival, language, move |store, user| store.set(user, &wanted, value.expose_secret()));
+    match kept.await {
+        Ok(()) => {
+            tracing::info!(name, "kept secret");
+            language.secret_kept(name)
+        }
+        Err(told) => told,
+    }
+}
+
+/// Returns what is told where no value came. Before a restart it may have been kept, and nothing notes that it was.
+async fn missing(actor: &ConversationActor, arrival: &InboxItem, name: &str, language: Language) -> String {
+    let names = match work(actor, arrival, language, |store, user| store.names(user)).await {
+        Ok(names) => names,
+        Err(told) => return told,
+    };
+    match names.iter().any(|known| known == name) {
+        true => language.secret_value_unsure(name),
+        false => language.secret_value_missing(name),
+    }
+}
+
+async fn delete(actor: &ConversationActor, arrival: &InboxItem, name: &str, language: Language) -> String {
+    let wanted = name.to_owned();
+    match work(actor, arrival, language, move |store, user| store.delete(user, &wanted)).await {
+        Ok(true) => language.secret_deleted(name),
+        Ok(false) if is_secret_name(name) => language.secret_unknown(name),
+        Ok(false) => language.secret_name_odd().to_owned(),
+        Err(told) => told,
+    }
+}
+
+/// Lists the names of those that are there, and of those that skills need.
+async fn list(actor: &ConversationActor, arrival: &InboxItem, language: Language) -> String {
+    let names = match work(actor, arrival, language, |store, user| store.names(user)).await {
+        Ok(names) => names,
+        Err(told) => return told,
+    };
+    let skills = actor.skills(arrival).await;
+    let required = skills.iter().flat_map(|skill| {
+        skill.secrets.required.iter().map(|secret| (secret.name.clone(), skill.name.clone()))
+    });
+    let missing: BTreeSet<(String, String)> = required.filter(|(name, _)| !names.contains(name)).collect();
+    let mut text = match names.is_empty() {
+        true => language.secrets_none().to_owned(),
+        false => language.secrets().to_owned(),
+    };
+    text.extend(names.iter().map(|name| format!("\n- `{name}`")));
+    if !missing.is_empty() {
+        text.extend(["\n\n", language.secrets_wanted()]);
+        text.extend(missing.iter().map(|(name, skill)| format!("\n- `{name}` (`/{skill}`)")));
+    }
+    format!("{text}\n\n{}", language.secret_usage())
+}

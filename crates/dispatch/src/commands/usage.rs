@@ -1,0 +1,78 @@
+//! `/usage`: shows the tokens and the money that a conversation spent, and in private what the person spent and what is left
+//! of their budgets. Among others the room's alone are told.
+
+use super::{CommandSpec, count};
+use crate::{budgets, bus::InboxItem, conversation::ConversationActor, spending};
+use pudu_client::{
+    base::{BudgetScope, ThreadId, UserId},
+    store::{Db, Spender, SpendingFilter, StoreError},
+};
+use pudu_kit::clock;
+use pudu_texts::Language;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: "usage",
+    argument: super::NO_ARGUMENT,
+    about: Language::about_usage,
+    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+};
+
+async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
+    let inbound = &arrival.inbound;
+    let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
+    let user = actor.shared.user(&account, &person);
+    let room = (!inbound.private).then(|| UserId::room(&account, &inbound.address.chat));
+    let spender = Spender { account, person, user, room };
+    let language = actor.language(&arrival);
+    let text = text(actor, language, spender).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "failed to read usage");
+        language.usage_unreadable().to_owned()
+    });
+    actor.answer(arrival, text);
+}
+
+async fn text(actor: &ConversationActor, language: Language, spender: Spender) -> Result<String, StoreError> {
+    let is_room = spender.room.is_some();
+    let mut lines = match actor.record().await {
+        Some(record) => spent(&actor.shared.db, &record.thread, language).await?,
+        None => vec![language.no_conversation().to_owned()],
+    };
+    let mut states = actor.shared.client.budgets(&spender).await?;
+    match spender.room {
+        None => lines.extend(today(&actor.shared.db, language, spender.user).await?),
+        Some(_) => states.retain(|state| state.rule.scope == BudgetScope::Room),
+    }
+    if !states.is_empty() {
+        lines.extend([String::new(), language.budget_lines().to_owned()]);
+        lines.extend(budgets::lines(language, &states));
+    }
+    if is_room {
+        lines.extend([String::new(), language.usage_privately().to_owned()]);
+    }
+    Ok(lines.join("\n"))
+}
+
+async fn spent(db: &Db, thread: &ThreadId, language: Language) -> Result<Vec<String>, StoreError> {
+    let (usage, runs) = db.usage(thread).await?;
+    let sums = db.spending(&SpendingFilter::Thread(thread.clone())).await?;
+    let mut lines = vec![language.usage(usage.input, count(runs), usage.total(), usage.output)];
+    lines.extend(spending::details(language, &sums));
+    let parts = spending::parts(language, &sums);
+    if parts.len() > 1 {
+        lines.push(String::new());
+        lines.extend(parts);
+    }
+    Ok(lines)
+}
+
+/// Returns what a person spent today.
+async fn today(db: &Db, language: Language, user: UserId) -> Result<Vec<String>, StoreError> {
+    let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
+    if today.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut lines = vec![String::new(), language.usage_today(spending::tokens(&today).total())];
+    let (known, _) = spending::cost(&today);
+    lines.extend(known.map(|cost| language.usage_cost(&cost)));
+    Ok(lines)
+}

@@ -1,0 +1,269 @@
+//! Keeps each account connected as the configuration says: one that was edited connects anew, and no other.
+
+use crate::{
+    Access, Account, AccountRules, Dispatcher, Shared,
+    commands::{self, CommandSpec},
+    local::{self, LocalChannel},
+};
+use anyhow::{Context, Result, bail};
+use pudu_channels::{Channel, ChannelError, ChatCommand, EventSink};
+use pudu_config::{self as config, AccountPolicy, FollowUpMode, HotConfig};
+use pudu_texts::Language;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// How long a connection may take to close before it is aborted.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The connections of the accounts.
+pub struct Connections {
+    shared: Arc<Shared>,
+    dispatcher: Dispatcher,
+    /// Ends them all.
+    stop: CancellationToken,
+    /// One edit is followed at a time.
+    book: Mutex<ConnectionTable>,
+}
+
+/// Connections of the accounts, open and retired.
+#[derive(Default)]
+struct ConnectionTable {
+    open: HashMap<String, AccountConnection>,
+    /// Accounts that are not configured any more. Conversations that are awake still know them.
+    retired: HashMap<String, Arc<Account>>,
+    /// Accounts that could not be connected, so that each failure is told once.
+    failed: HashMap<String, u64>,
+    /// The page and the terminal, which no configuration changes.
+    local: Option<Listener>,
+}
+
+/// One account's connection.
+struct AccountConnection {
+    /// Fingerprint of the settings that it was made from.
+    print: u64,
+    listener: Listener,
+}
+
+/// A channel that listens.
+struct Listener {
+    name: String,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Connections {
+    /// Creates the table without connections. `stop` closes them all.
+    pub fn new(shared: Arc<Shared>, dispatcher: Dispatcher, stop: CancellationToken) -> Self {
+        Self { shared, dispatcher, stop, book: Mutex::default() }
+    }
+
+    /// Starts to listen on every account that there is. `wanted` is what they were made from.
+    pub async fn open(&self, wanted: &[config::AccountConfig], local: Arc<LocalChannel>) {
+        let mut book = self.book.lock().await;
+        book.local = Some(self.listen(local));
+        for account in wanted {
+            if let Some(known) = self.shared.accounts.get(&account.name) {
+                book.open.insert(account.name.clone(), self.line(account, known.channel()));
+            }
+        }
+    }
+
+    /// Brings the accounts to what an edited configuration says. One that cannot be made stays as it was.
+    pub async fn follow(&self, hot: &HotConfig) {
+        let mut book = self.book.lock().await;
+        let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
+        let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
+        for name in gone {
+            tracing::info!(account = name, "disconnecting account that is not configured any more");
+            self.retire(&mut book, &name);
+            if let Some(line) = book.open.remove(&name) {
+                line.listener.close().await;
+            }
+        }
+        for account in &hot.accounts {
+            let same = book.open.get(&account.name).is_some_and(|line| line.print == account.print);
+            let told = book.failed.get(&account.name) == Some(&account.print);
+            if !same
+                && !told
+                && let Err(error) = self.connect(&mut book, account, hot).await
+            {
+                book.failed.insert(account.name.clone(), account.print);
+                tracing::error!(account = account.name, "failed to apply edited account: {error:#}");
+            }
+        }
+    }
+
+    /// Connects one account anew; the others do not notice.
+    pub async fn restart(&self, name: &str, hot: &HotConfig) -> Result<()> {
+        let mut book = self.book.lock().await;
+        match hot.accounts.iter().find(|account| account.name == name) {
+            Some(account) => self.connect(&mut book, account, hot).await,
+            None => bail!("there is no account `{name}`"),
+        }
+    }
+
+    async fn connect(
+        &self,
+        book: &mut ConnectionTable,
+        account: &config::AccountConfig,
+        hot: &HotConfig,
+    ) -> Result<()> {
+        let name = &account.name;
+        let channel = channel(account)?;
+        // The old connection goes first: platforms hand each event to one of two at random.
+        if let Some(line) = book.open.remove(name) {
+            line.listener.close().await;
+        }
+        match self.shared.accounts.get(name) {
+            Some(known) => known.set_channel(channel.clone()),
+            None => self.shared.accounts.put(name, engage(book, name, channel.clone(), hot)),
+        }
+        book.failed.remove(name);
+        tracing::info!(account = name, "connecting");
+        book.open.insert(name.clone(), self.line(account, channel));
+        self.dispatcher.welcome_back(name).await;
+        Ok(())
+    }
+
+    /// Takes an account out: nobody may speak to it any more.
+    fn retire(&self, book: &mut ConnectionTable, name: &str) {
+        let Some(account) = self.shared.accounts.get(name) else { return };
+        self.shared.accounts.remove(name);
+        account.close();
+        book.retired.insert(name.to_owned(), account);
+    }
+
+    fn line(&self, account: &config::AccountConfig, channel: Arc<dyn Channel>) -> AccountConnection {
+        AccountConnection { print: account.print, listener: self.listen(channel) }
+    }
+
+    fn listen(&self, channel: Arc<dyn Channel>) -> Listener {
+        let (name, stop) = (channel.account().to_owned(), self.stop.child_token());
+        let span = tracing::info_span!("channel", account = name);
+        let task = tokio::spawn(listen(channel, self.shared.clone(), stop.clone()).instrument(span));
+        Listener { name, stop, task }
+    }
+
+    /// Waits until all have said goodbye.
+    pub async fn close(&self) {
+        let ConnectionTable { open, local, .. } = std::mem::take(&mut *self.book.lock().await);
+        let open = open.into_values().map(|line| line.listener).chain(local);
+        futures_util::future::join_all(open.map(Listener::close)).await;
+    }
+}
+
+impl Listener {
+    async fn close(mut self) {
+        self.stop.cancel();
+        if timeout(DISCONNECT_TIMEOUT, &mut self.task).await.is_err() {
+            tracing::warn!(account = self.name, "cut connection that does not end");
+            self.task.abort();
+        }
+    }
+}
+
+async fn listen(channel: Arc<dyn Channel>, shared: Arc<Shared>, stop: CancellationToken) {
+    let account = channel.account().to_owned();
+    match channel.listen(&*shared as &dyn EventSink, stop).await {
+        Ok(()) => tracing::debug!(account, "stopped channel"),
+        Err(error @ ChannelError::Auth(_)) => {
+            tracing::error!(account, %error, "gave up channel: check its credentials (pudu doctor)");
+        }
+        Err(error) => tracing::error!(account, %error, "gave up channel (pudu doctor)"),
+    }
+}
+
+/// Returns an account for a new name, or the one that had it before.
+fn engage(
+    book: &mut ConnectionTable,
+    name: &str,
+    channel: Arc<dyn Channel>,
+    hot: &HotConfig,
+) -> Arc<Account> {
+    let Some(account) = book.retired.remove(name) else {
+        return Arc::new(Account::new(channel, policy(hot, name)));
+    };
+    account.set_channel(channel);
+    account.set_policy(policy(hot, name));
+    account
+}
+
+/// Makes an account's channel.
+pub fn channel(account: &config::AccountConfig) -> Result<Arc<dyn Channel>> {
+    let name = &account.name;
+    account.platform.channel(name, menu(account.language)).with_context(|| format!("channels.{name}"))
+}
+
+/// Returns the commands for a platform's menu: in the account's language, or else in each person's.
+fn menu(language: Option<Language>) -> config::Menu {
+    let usual = language.unwrap_or_default();
+    let command = |row: &CommandSpec| ChatCommand {
+        name: row.name.to_owned(),
+        argument: (row.argument)(usual).to_owned(),
+        help: (row.about)(usual).to_owned(),
+        // Also where the account has one: a menu from before it had may be there.
+        translations: Language::ALL
+            .into_iter()
+            .map(|own| (own, (row.about)(language.unwrap_or(own)).to_owned()))
+            .filter(|(own, _)| *own != Language::default())
+            .collect(),
+    };
+    commands::TABLE.iter().map(command).collect()
+}
+
+/// Returns how an account treats people.
+pub fn policy(hot: &HotConfig, name: &str) -> AccountRules {
+    let open = |configured: &AccountPolicy| {
+        let access = Access {
+            users: configured.allowed_users.clone(),
+            chats: configured.allowed_chats.clone(),
+            pairing: configured.pairing,
+        };
+        let (session, approvers) = (configured.session.clone(), configured.approvers.clone());
+        let (agent_choice, timezone) = (configured.agent_choice, configured.timezone.clone());
+        let max_steps = hot.runs.max_recursion_limit;
+        AccountRules {
+            access,
+            mode: configured.follow_ups,
+            session,
+            approvers,
+            agent_choice,
+            timezone,
+            max_steps,
+            language: configured.language,
+            context: configured.context,
+        }
+    };
+    hot.policies.get(name).map_or_else(AccountRules::closed, open)
+}
+
+/// Returns how the page and the terminal treat people.
+pub fn own_policy(hot: &HotConfig) -> AccountRules {
+    let (timezone, language) = (hot.timing.timezone.clone(), hot.timing.language);
+    // Only the operator speaks there.
+    let approvers = BTreeSet::from([local::PERSON.to_owned()]);
+    AccountRules {
+        timezone,
+        language,
+        approvers,
+        ..AccountRules::open(Access::everyone(), FollowUpMode::Queue)
+    }
+}
+
+/// Makes edited manners count from the next message on.
+pub fn apply_policies(shared: &Shared, hot: &HotConfig) {
+    for (name, account) in shared.accounts.all() {
+        match hot.policies.contains_key(&name) {
+            true => account.set_policy(policy(hot, &name)),
+            false if name == local::ACCOUNT => account.set_policy(own_policy(hot)),
+            // Its connection ends soon.
+            false => account.close(),
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! A conversation: an actor that runs one turn at a time and decides the effect of each message meanwhile. It never waits
+//! for a run or a platform itself, so commands are answered at once.
+
+use super::{
+    account::{Account, AgentSession},
+    agent,
+    command::SlashCommand,
+    input,
+    mailboxes::Mailboxes,
+    reply,
+    running::{RunningTurn, over},
+    shared::Shared,
+    turn::{self, Delivering, Interruption, ModelChoice, TurnEnd, TurnJob, TurnWork},
+    view,
+};
+use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
+use pudu_channels::{FinalView, Inbound, InboundKind, ReplyTarget, RunOptions};
+use pudu_client::{
+    Control,
+    base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
+    store::{ConversationRow, InboxItemId, NewTurn, TurnId},
+};
+use pudu_config::FollowUpMode;
+use pudu_kit::clock;
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// An actor that has nothing to do for so long goes.
+const IDLE: Duration = Duration::from_secs(60);
+/// Files sent together arrive one by one; the last is awaited for so long.
+const ALBUM: Duration = Duration::from_millis(600);
+
+/// An event for a conversation.
+pub(super) enum ConversationEvent {
+    /// Somebody said something.
+    Say(Box<InboxItem>),
+    /// Somebody changed or took back a message. The change may make a command of it.
+    Change(Box<InboxItem>, Option<CommandCall>),
+    /// Somebody gave a command.
+    Command(Box<InboxItem>, CommandCall),
+    /// A turn that a restart cut goes on.
+    Resume(Box<TurnJob>),
+    /// A reply that a restart cut is delivered before anything else is said.
+    Redeliver(Box<KnownReply>),
+}
+
+/// A command with its work.
+pub(super) struct CommandCall {
+    pub(super) command: SlashCommand,
+    pub(super) run: CommandFn,
+}
+
+/// The work of a command: it answers the event that gave it.
+pub(super) type CommandFn =
+    for<'a> fn(&'a mut ConversationActor, InboxItem, SlashCommand) -> BoxFuture<'a, ()>;
+
+/// A reply that is known, and where it goes.
+pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
+
+/// A conversation's state while its actor lives. What must survive is in the store.
+pub(super) struct ConversationActor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) account: Arc<Account>,
+    pub(super) key: String,
+    pub(super) waiting: VecDeque<InboxItem>,
+    pub(super) running: Option<RunningTurn>,
+    /// A wish to ask the last question again, or to summarise, once the run is over.
+    pub(super) again: Option<InboxItem>,
+    /// Turns of a process before this one that wait for each other.
+    later: VecDeque<ConversationEvent>,
+    /// Whether what waits came while a run was at work.
+    follow_up: bool,
+}
+
+/// Cause of the actor's next step.
+enum Wake {
+    Mail(Option<ConversationEvent>),
+    Over(Option<TurnEnd>),
+    Due,
+    Idle,
+}
+
+impl ConversationActor {
+    pub(super) fn new(shared: Arc<Shared>, account: Arc<Account>, key: String) -> Self {
+        Self {
+            shared,
+            account,
+            key,
+            waiting: VecDeque::new(),
+            running: None,
+            again: None,
+            later: VecDeque::new(),
+            follow_up: false,
+        }
+    }
+
+    /// Lives until nothing is left to do, or the daemon drains.
+    pub(super) async fn live(
+        mut self,
+        mut mail: mpsc::Receiver<ConversationEvent>,
+        mailboxes: Arc<Mailboxes<ConversationEvent>>,
+    ) {
+        let drain = self.shared.drain.clone();
+        loop {
+            let starts = self.starts();
+            let idle = self.running.is_none() && starts.is_none();
+            let wake = tokio::select! {
+                biased;
+                () = drain.cancelled() => return,
+                next = mail.recv() => Wake::Mail(next),
+                end = over(&mut self.running) => Wake::Over(end),
+                () = due(starts) => Wake::Due,
+                () = tokio::time::sleep(IDLE), if idle => Wake::Idle,
+            };
+            match wake {
+                Wake::Mail(Some(mail)) => self.take(mail).await,
+                Wake::Mail(None) => return,
+                Wake::Over(end) => self.ended(end).await,
+                Wake::Due => self.begin().await,
+                Wake::Idle if mailboxes.retire(&self.key, &mail) => return,
+                Wake::Idle => {}
+            }
+        }
+    }
+
+    async fn take(&mut self, mail: ConversationEvent) {
+        match mail {
+            ConversationEvent::Say(arrival) => self.hear(*arrival).await,
+            ConversationEvent::Change(arrival, command) => self.change(*arrival, command).await,
+            ConversationEvent::Command(arrival, CommandCall { command, run }) => {
+                run(self, *arrival, command).await;
+            }
+            ConversationEvent::Resume(job) => self.start(*job),
+            ConversationEvent::Redeliver(reply) => self.redeliver(*reply),
+        }
+    }
+
+    /// Takes a message, unless it asks for a skill that the agent here does not have.
+    async fn hear(&mut self, arrival: InboxItem) {
+        if let InboundKind::Message { text, .. } = &arrival.inbound.kind
+            && text.starts_with('/')
+        {
+            let session = self.session(&arrival.inbound).await;
+            let language = self.language(&arrival);
+            let user = self.shared.owner_of(&arrival.inbound);
+            if let Some(refusal) = agent::withheld(&self.shared, &session, language, &user, text).await {
+                self.answer(arrival, refusal);
+                return;
+            }
+        }
+        self.say(arrival).await;
+    }
+
+    /// Takes a message: it starts a turn, waits, steers or interrupts.
+    pub(super) async fn say(&mut self, arrival: InboxItem) {
+        if self.running.is_none() {
+            self.waiting.push_back(arrival);
+            return;
+        }
+        self.follow_up = true;
+        self.acknowledge(&arrival);
+        match self.mode().await {
+            FollowUpMode::Queue => self.wait(arrival),
+            FollowUpMode::Steer => self.steer(arrival).await,
+            FollowUpMode::Interrupt => {
+                if let Some(running) = &self.running {
+                    running.control.cancel.cancel();
+                }
+                self.wait(arrival);
+            }
+        }
+    }
+
+    /// Lets a message wait for the end of the turn at work.
+    fn wait(&mut self, arrival: InboxItem) {
+        self.waiting.push_back(arrival);
+        if let Some(running) = &self.running {
+            running.hurry();
+        }
+    }
+
+    /// Hands a message to the run; what it does not take waits, and so does what somebody else is to answer, or with
+    /// options of its own.
+    /// First the record, then the effect: after a crash the resumed turn answers this message too.
+    async fn steer(&mut self, arrival: InboxItem) {
+        let (session, people) = (Some(self.session(&arrival.inbound).await), input::members([&arrival]));
+        let own = self.account.channel().run_options(arrival.inbound.hint.as_ref());
+        if let InboundKind::Message { text, .. } = &arrival.inbound.kind
+            && input::is_complete(&arrival)
+            && own == RunOptions::default()
+            && input::goal(&arrival).is_none()
+            && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
+            && let Some(slot) = running.control.steering.reserve()
+            && self.shared.db.join_turn(&running.turn, &[arrival.id], people).await.is_ok()
+        {
+            slot.fill(input::human(&arrival, text, &self.account.policy()));
+            running.steered.push(arrival);
+            return;
+        }
+        self.wait(arrival);
+    }
+
+    /// Changes or drops a message that waits; one that has become a command waits no longer. One that is being
+    /// answered stays as it was.
+    async fn change(&mut self, change: InboxItem, command: Option<CommandCall>) {
+        let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
+        let mut done = vec![change.id];
+        match (&change.inbound.kind, at, command) {
+            (InboundKind::Edit { text }, Some(at), Some(CommandCall { command, run })) => {
+                if let Some(mut arrival) = self.waiting.remove(at) {
+                    input::amend(&self.shared, &mut arrival, text).await;
+                    run(self, arrival, command).await;
+                }
+            }
+            (InboundKind::Edit { text }, Some(at), None) => {
+                if let Some(waiting) = self.waiting.get_mut(at) {
+                    input::amend(&self.shared, waiting, text).await;
+                }
+            }
+            (InboundKind::Recall, Some(at), _) => {
+                done.extend(self.waiting.remove(at).map(|taken| taken.id));
+            }
+            (InboundKind::Edit { text }, None, _) if !text.trim().is_empty() => {
+                let view = view::late_edit(self.language(&change), text.trim());
+                return self.answer_with(change, view, Vec::new());
+            }
+            _ => {}
+        }
+        self.shared.inbox.finish(&done).await;
+    }
+
+    /// Stops the run; what it said so far is kept and shown. Tells whether there was one.
+    pub(super) fn stop(&self) -> bool {
+        self.running.as_ref().inspect(|running| running.stop()).is_some_and(RunningTurn::works)
+    }
+
+    /// Stops files that are on their way. Tells whether a reply is being delivered.
+    pub(super) fn stop_files(&self) -> bool {
+        let delivering = self.running.as_ref().filter(|running| !running.works());
+        let stopped = delivering.map(|running| running.delivering.hurry.stop()).is_some();
+        self.shared.outbox.stop_files(&self.key) || stopped
+    }
+
+    pub(super) fn acknowledge(&self, arrival: &InboxItem) {
+        let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
+        self.shared.tasks.spawn(async move {
+            if let Err(error) = account.channel().acknowledge(&inbound.address, &inbound.message).await {
+                tracing::debug!(%error, "failed to acknowledge message");
+            }
+        });
+    }
+
+    /// Returns when the waiting messages are to be answered: at once, unless more is probably on its way.
+    fn starts(&self) -> Option<Instant> {
+        if self.running.is_some() {
+            return None;
+        }
+        let Some(newest) = self.waiting.back() else {
+            return self.again.as_ref().map(|again| again.came);
+        };
+        let album =
+            |arrival: &InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { album: Some(_), .. });
+        let window = if self.waiting.iter().any(album) {
+            ALBUM
+        } else if self.follow_up {
+            self.shared.rules().follow_up_window
+        } else {
+            Duration::ZERO
+        };
+        Some(newest.came + window)
+    }
+
+    /// Answers what waits with one turn, as far as the same is to answer it with the same settings; what is to be
+    /// asked again comes after all that.
+    async fn begin(&mut self) {
+        if self.waiting.is_empty() {
+            match self.again.take() {
+                Some(again) if compacts(&again) => self.compact(again).await,
+                Some(again) => self.retry(again).await,
+                None => {}
+            }
+            return;
+        }
+        self.follow_up = false;
+        let record = self.record().await;
+        let said = self.together(record.as_ref()).await;
+        self.open(said, record, TurnWork::Answer).await;
+    }
+
+    /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
+    /// person's agent by speaking beside them.
+    async fn together(&mut self, record: Option<&ConversationRow>) -> Vec<InboxItem> {
+        let chosen = record.and_then(|record| record.agent.as_deref());
+        let settle = async |arrival: &InboxItem| {
+            agent::settle(&self.shared, &self.account, &self.key, chosen, &arrival.inbound).await
+        };
+        let Some(first) = self.waiting.front() else { return Vec::new() };
+        let options = |arrival: &InboxItem| self.account.channel().run_options(arrival.inbound.hint.as_ref());
+        let (session, mut count) = (settle(first).await, 1);
+        for arrival in self.waiting.iter().skip(1) {
+            let same = arrival.inbound.sender.id == first.inbound.sender.id;
+            if options(arrival) != options(first) || (!same && settle(arrival).await != session) {
+                break;
+            }
+            count += 1;
+        }
+        self.waiting.drain(..count).collect()
+    }
+
+    /// Opens a turn for what was said and starts it.
+    pub(super) async fn open(
+        &mut self,
+        said: Vec<InboxItem>,
+        record: Option<ConversationRow>,
+        work: TurnWork,
+    ) {
+        let Some(newest) = said.last() else { return };
+        let reply_target = reply::target(&self.account, newest);
+        let item = reply::outbox_item(&self.key, &reply_target);
+        let choice = record.as_ref().map(ModelChoice::of).unwrap_or_default();
+        let (thread, chosen, last_talk) = match record {
+            Some(known) => (known.thread, known.agent, Some(known.updated)),
+            None => (self.bind(newest).await.thread, None, None),
+        };
+        let (run, control) = (RunId::fresh(), Control::default());
+        let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
+        let turn = NewTurn {
+            folder: Some(ThreadFolder { owner: self.owner(newest), thread: thread.clone() }),
+            run: Some(run.clone()),
+            people: if work == TurnWork::Answer { input::members(&said) } else { Vec::new() },
+            ..reply::new_turn(&item, &reply_target, items.clone(), None)
+        };
+        if !self.shared.outbox.open(&turn).await {
+            // Some are settled. The inbox hands the others out again.
+            return self.shared.inbox.release(&items);
+        }
+        let (shared, account) = (&self.shared, &self.account);
+        let session = agent::settle(shared, account, &self.key, chosen.as_deref(), &reply_target).await;
+        self.start(TurnJob {
+            item,
+            reply_target,
+            thread,
+            run,
+            choice,
+            session,
+            said,
+            work,
+            last_talk,
+            cut: Interruption::Never,
+            control,
+            place: None,
+        });
+    }
+
+    /// Performs a turn, now or when the one at work is over.
+    fn start(&mut self, job: TurnJob) {
+        if self.running.is_some() {
+            self.later.push_back(ConversationEvent::Resume(Box::new(job)));
+            return;
+        }
+        let (turn, control, session) =
+            (job.item.turn.clone(), job.control.clone(), Some(job.session.clone()));
+        let (shared, account) = (self.shared.clone(), self.account.clone());
+        self.run(turn, control, session, |delivering| turn::perform(shared, account, job, delivering));
+    }
+
+    /// Delivers a reply, now or when the turn at work is over.
+    fn redeliver(&mut self, reply: KnownReply) {
+        if self.running.is_some() {
+            self.later.push_back(ConversationEvent::Redeliver(Box::new(reply)));
+            return;
+        }
+        let (item, reply_target, view) = reply;
+        let (shared, account) = (self.shared.clone(), self.account.clone());
+        self.run(item.turn.clone(), Control::default(), None, |delivering| async move {
+            delivering.begin();
+            reply::deliver(&shared, &account, &item, reply_target, &view, &delivering.hurry).await;
+            TurnEnd::default()
+        });
+    }
+
+    /// Lets a turn work beside the actor, which hears when it is over.
+    fn run<F>(
+        &mut self,
+        turn: TurnId,
+        control: Control,
+        session: Option<AgentSession>,
+        work: impl FnOnce(Arc<Delivering>) -> F,
+    ) where
+        F: Future<Output = TurnEnd> + Send + 'static,
+    {
+        let (tell, over) = oneshot::channel();
+        let delivering = Arc::new(Delivering::default());
+        let work = work(delivering.clone());
+        let (since, steered) = (Instant::now(), Vec::new());
+        self.running = Some(RunningTurn { turn, control, since, session, steered, delivering, over });
+        self.shared.tasks.spawn(async move {
+            // The conversation may be gone by then.
+            tell.send(work.await).ok();
+        });
+    }
+
+    /// A turn is over: what was to steer it and came too late waits for the next.
+    async fn ended(&mut self, end: Option<TurnEnd>) {
+        let Some(running) = self.running.take() else { return };
+        // What the run saw of that is taken back already.
+        let dropped = running.control.steering.is_goal_dropped();
+        if let Some(record) = if dropped { self.record().await } else { None } {
+            drop(self.shared.client.clear_goal(&record.thread));
+        }
+        let unused = end.map(|end| end.unused).unwrap_or_default();
+        let late = running.steered.into_iter().filter(|arrival| unused.contains(&input::message_id(arrival)));
+        for arrival in late.collect::<Vec<_>>().into_iter().rev() {
+            self.waiting.push_front(arrival);
+        }
+        self.follow_up &= !self.waiting.is_empty();
+        match self.later.pop_front() {
+            Some(ConversationEvent::Resume(job)) => self.start(*job),
+            Some(ConversationEvent::Redeliver(reply)) => self.redeliver(*reply),
+            _ => {}
+        }
+    }
+
+    /// Binds the conversation to a thread, if it has none yet.
+    pub(super) async fn ensure_thread(&self, arrival: &InboxItem) {
+        if self.record().await.is_none() {
+            self.bind(arrival).await;
+        }
+    }
+
+    /// Gives the conversation a new thread, and stops what works on the old one.
+    pub(super) async fn begin_anew(&mut self, arrival: &InboxItem) {
+        self.stop();
+        // What was to be asked again belongs to the old conversation.
+        if let Some(again) = self.again.take() {
+            self.shared.inbox.finish(&[again.id]).await;
+        }
+        self.bind(arrival).await;
+    }
+
+    /// Gives the conversation a new thread.
+    async fn bind(&self, arrival: &InboxItem) -> ThreadFolder {
+        let folder = ThreadFolder { owner: self.owner(arrival), thread: ThreadId::fresh() };
+        let address = &arrival.inbound.address;
+        let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &folder, clock::now());
+        retry_until_stored("failed to bind conversation to its thread", bind).await;
+        folder
+    }
+
+    fn owner(&self, arrival: &InboxItem) -> UserId {
+        let threads = self.account.channel().limits().threads;
+        self.shared.owner(&self.key, &arrival.inbound, threads)
+    }
+
+    /// Returns what is stored of the conversation.
+    pub(super) async fn record(&self) -> Option<ConversationRow> {
+        let read = || self.shared.db.conversation(&self.key);
+        retry_until_stored("failed to read conversation", read).await.flatten()
+    }
+
+    /// Returns what a message does while a run works: what people chose here, or the account's setting.
+    pub(super) async fn mode(&self) -> FollowUpMode {
+        let chosen = self.record().await.and_then(|record| record.mode);
+        chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)
+    }
+
+    /// Returns agent and settings for the sender of an event.
+    pub(super) async fn session(&self, inbound: &Inbound) -> AgentSession {
+        let chosen = self.record().await.and_then(|record| record.agent);
+        agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), inbound).await
+    }
+
+    /// Returns the skills of the agent that answers an event here.
+    pub(super) async fn skills(&self, arrival: &InboxItem) -> Arc<[Skill]> {
+        let session = self.session(&arrival.inbound).await;
+        agent::skills(&self.shared, &session, &self.shared.owner_of(&arrival.inbound)).await
+    }
+}
+
+/// Returns whether an event asks for a summary.
+pub(super) fn compacts(arrival: &InboxItem) -> bool {
+    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
+}
+
+/// Waits for a moment; for ever if there is none.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

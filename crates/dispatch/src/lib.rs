@@ -1,0 +1,206 @@
+//! From what came in to who answers it: access, then a command or a conversation, then a turn.
+//!
+//! `route` decides the way of an arrival, purely; this file carries it out. Each account has a task of its own, so that
+//! none waits for another. Deliberately absent: platforms' bytes and the agent's loop.
+
+mod absent;
+mod access;
+mod account;
+mod agent;
+mod answer;
+mod approval;
+mod basket;
+mod budgets;
+mod buffer;
+pub mod bus;
+mod changes;
+mod choice;
+mod command;
+pub mod commands;
+pub mod connections;
+mod conversation;
+mod goals;
+pub mod input;
+mod joining;
+pub mod links;
+pub mod local;
+mod mailboxes;
+mod pairing;
+mod places;
+mod pointed;
+mod recover;
+mod reply;
+mod route;
+mod running;
+mod secrets;
+pub mod sent;
+mod shared;
+mod speaker;
+mod spending;
+mod tasks;
+mod todos;
+mod turn;
+mod view;
+mod vision;
+mod voice;
+
+pub use access::{Access, PairedPeople, Refusals};
+pub use account::{Account, AccountRules, Accounts};
+pub use pairing::GOOD_FOR;
+pub use shared::{DispatchRules, Shared};
+
+use crate::bus::InboxItem;
+use absent::Absent;
+use command::SlashCommand;
+use conversation::{ConversationActor, ConversationEvent};
+use mailboxes::Mailboxes;
+use pudu_channels::{Inbound, InboundKind};
+use pudu_client::harness::middleware::named;
+use route::{Converse, EventKind, Route, RouteFacts};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+use tokio::sync::mpsc;
+
+/// Sends arrivals on their way. Clones are the same.
+#[derive(Clone)]
+pub struct Dispatcher(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    accounts: Mailboxes<InboxItem>,
+    conversations: Arc<Mailboxes<ConversationEvent>>,
+    /// Events and turns whose account is not there.
+    absent: Mutex<Absent>,
+}
+
+impl Dispatcher {
+    /// Creates a dispatcher without conversations.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let (accounts, conversations, absent) = Default::default();
+        Self(Arc::new(Inner { shared, accounts, conversations, absent }))
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    fn absent(&self) -> MutexGuard<'_, Absent> {
+        self.0.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what arrives until the daemon drains. `refresh` is called before each, so that edits of the
+    /// configuration count from the next message on.
+    pub async fn run(self, mut arrivals: mpsc::Receiver<InboxItem>, refresh: impl Fn()) {
+        let drain = self.shared().drain.clone();
+        while let Some(Some(arrival)) = drain.run_until_cancelled(arrivals.recv()).await {
+            refresh();
+            let account = arrival.inbound.address.account.clone();
+            self.0.accounts.post(&account, arrival, || self.attend());
+        }
+    }
+
+    /// Starts a task that receives the arrivals of one account, in their order.
+    fn attend(&self) -> mpsc::Sender<InboxItem> {
+        let (mailbox, mut arrivals) = mpsc::channel(self.shared().inbox.limit() + 1);
+        let (dispatcher, drain) = (self.clone(), self.shared().drain.clone());
+        self.shared().tasks.spawn(async move {
+            while let Some(Some(arrival)) = drain.run_until_cancelled(arrivals.recv()).await {
+                dispatcher.receive(arrival).await;
+            }
+        });
+        mailbox
+    }
+
+    /// Decides the way of an arrival and sends it on.
+    async fn receive(&self, arrival: InboxItem) {
+        let (shared, inbound) = (self.shared(), &arrival.inbound);
+        let Some(account) = shared.accounts.get(&inbound.address.account) else {
+            tracing::warn!(account = inbound.address.account, "holding event until its account is back");
+            self.absent().events.push(arrival);
+            return;
+        };
+        let facts = RouteFacts {
+            paired: shared.known.has(&inbound.address.account, &inbound.sender.id),
+            command: self.command(inbound).await,
+            threads: account.channel().limits().threads,
+        };
+        let route = route::route(&account.policy(), inbound, facts);
+        if !matches!(route, Route::Converse(_)) {
+            // No command takes it.
+            shared.inbox.concealed(inbound);
+        }
+        match route {
+            Route::Ignore => shared.ignore(&arrival),
+            Route::RefuseStranger => refuse(shared, &account, arrival),
+            Route::GreetKnown => pairing::greet(shared, &account, arrival),
+            Route::RedeemCode(code) => {
+                // Not waited for: strangers hold nobody up.
+                let shared = shared.clone();
+                shared.clone().tasks.spawn(async move { shared.connect(&account, arrival, &code).await });
+            }
+            Route::Decide { approval, approve } => shared.decide(&account, arrival, &approval, approve).await,
+            Route::Converse(converse) => self.converse(&account, arrival, converse).await,
+        }
+    }
+
+    /// Reads the command of an event. What asks for a skill is none: it is talk. Where a skill has the name of a
+    /// command, the command is meant.
+    async fn command(&self, inbound: &Inbound) -> Option<SlashCommand> {
+        let (shared, command) = (self.shared(), SlashCommand::of(&inbound.kind)?);
+        if commands::exists(&command) {
+            return Some(command);
+        }
+        let skills = shared.client.catalog_of(&shared.owner_of(inbound)).await.enabled();
+        named(&skills, &command.name).is_none().then_some(command)
+    }
+
+    async fn converse(&self, account: &Arc<Account>, arrival: InboxItem, converse: Converse) {
+        let shared = self.shared();
+        let presses = matches!(arrival.inbound.kind, InboundKind::Press { .. });
+        if presses && !shared.choose(account, &arrival).await {
+            shared.ignore(&arrival);
+            return;
+        }
+        let key = places::find(shared, &arrival.inbound, &converse.candidates).await;
+        if converse.remember {
+            places::remember(shared, &arrival.inbound, &key);
+        }
+        let arrival = Box::new(arrival);
+        let event = match converse.kind {
+            EventKind::Say => ConversationEvent::Say(arrival),
+            EventKind::Change(command) => ConversationEvent::Change(arrival, command.map(commands::call)),
+            EventKind::Command(command) => ConversationEvent::Command(arrival, commands::call(command)),
+        };
+        self.post(account, &key, event);
+    }
+
+    /// Puts an event into a conversation's mailbox; wakes the conversation if it sleeps.
+    fn post(&self, account: &Arc<Account>, key: &str, event: ConversationEvent) {
+        let wake = || {
+            let shared = self.shared();
+            let (mailbox, events) = mpsc::channel(shared.inbox.limit() + 1);
+            let conversation = ConversationActor::new(shared.clone(), account.clone(), key.to_owned());
+            shared.tasks.spawn(conversation.live(events, self.0.conversations.clone()));
+            mailbox
+        };
+        self.0.conversations.post(key, event, wake);
+    }
+}
+
+/// Answers a stranger, once an hour, that nothing will be answered.
+fn refuse(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
+    let inbound = &arrival.inbound;
+    if !shared.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {
+        shared.ignore(&arrival);
+        return;
+    }
+    let policy = account.policy();
+    let language = policy.language(inbound);
+    let text = match policy.access.pairing {
+        true => language.stranger_by_code().to_owned(),
+        false => language.stranger_by_id(&inbound.sender.id),
+    };
+    reply::say(shared, account, arrival, text);
+}

@@ -1,0 +1,24 @@
+//! Files that come inside of their message, as `data:` URLs: they are stored with it, and need nobody to keep them.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pudu_channels::{Attachment, SendError};
+use std::path::Path;
+
+/// Writes such a file. One that is elsewhere is not fetched: the address would be asked by this machine, for whoever
+/// wrote it.
+pub async fn download(attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
+    let Some((_, base64)) =
+        attachment.handle.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
+    else {
+        let why = "images are not fetched from other addresses here: send them as a data: URL";
+        return Err(SendError::Refused(why.to_owned()));
+    };
+    let bytes =
+        BASE64_STANDARD.decode(base64).map_err(|_| SendError::Refused("it is no base64".to_owned()))?;
+    let size = bytes.len() as u64;
+    if size > limit {
+        return Err(SendError::TooLarge { limit });
+    }
+    tokio::fs::write(to, bytes).await.map_err(|error| SendError::File(error.to_string()))?;
+    Ok(size)
+}

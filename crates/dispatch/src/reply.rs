@@ -1,0 +1,118 @@
+//! Replies that are known already: a command's answer, a refusal, a reply that a restart cut. Each is stored before it
+//! goes out, with the events that it answers.
+
+use super::{account::Account, shared::Shared};
+use crate::bus::{InboxItem, OutboxItem};
+use pudu_channels::{FinalView, Hurry, ReplyTarget};
+use pudu_client::{
+    base::MessageId,
+    store::{InboxItemId, NewTurn, TurnId, TurnRow},
+};
+use pudu_kit::clock;
+use std::sync::Arc;
+
+/// Stores a view as the answer to an arrival and delivers it beside whatever runs; other events are done with it.
+/// `key` names the conversation.
+#[allow(clippy::needless_pass_by_value, reason = "an event has one answer: it is used up")]
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    account: &Arc<Account>,
+    key: &str,
+    arrival: InboxItem,
+    view: FinalView,
+    mut items: Vec<InboxItemId>,
+) {
+    let target = target(account, &arrival);
+    let item = outbox_item(key, &target);
+    items.push(arrival.id);
+    let row = new_turn(&item, &target, items, serde_json::to_string(&view).ok());
+    let (shared, account) = (shared.clone(), account.clone());
+    shared.clone().tasks.spawn(async move {
+        if shared.outbox.open(&row).await {
+            deliver(&shared, &account, &item, target, &view, &Hurry::default()).await;
+        } else {
+            // Some are settled. The inbox hands the others out again.
+            shared.inbox.release(&row.items);
+        }
+    });
+}
+
+/// Sends a text to the sender of an arrival, in the conversation of its address.
+pub(super) fn say(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem, text: impl Into<String>) {
+    let key = arrival.inbound.address.key();
+    answer(
+        shared,
+        account,
+        &key,
+        arrival,
+        FinalView { text: text.into(), ..FinalView::default() },
+        Vec::new(),
+    );
+}
+
+/// Delivers a view as a reply that is stored.
+pub(super) async fn deliver(
+    shared: &Shared,
+    account: &Account,
+    item: &OutboxItem,
+    target: ReplyTarget,
+    view: &FinalView,
+    hurry: &Hurry,
+) {
+    let reply = account.channel().open_reply(target, shared.outbox.reply_store(item));
+    shared.outbox.deliver(item, reply, view, hurry).await;
+}
+
+/// Returns where the answer to an arrival goes.
+pub(super) fn target(account: &Account, arrival: &InboxItem) -> ReplyTarget {
+    let inbound = &arrival.inbound;
+    ReplyTarget {
+        address: inbound.address.clone(),
+        private: inbound.private,
+        reply_to: Some(inbound.message.clone()),
+        sender: inbound.sender.id.clone(),
+        language: account.policy().language(inbound),
+        hint: inbound.hint.clone(),
+        saved: None,
+    }
+}
+
+/// Returns where a stored turn's reply goes, with what is there of it.
+pub(super) fn stored_target(row: &TurnRow) -> Option<ReplyTarget> {
+    let target: ReplyTarget = serde_json::from_str(&row.reply_target).ok()?;
+    let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    Some(ReplyTarget { saved, ..target })
+}
+
+/// Returns a new reply of a conversation.
+pub(super) fn outbox_item(key: &str, target: &ReplyTarget) -> OutboxItem {
+    OutboxItem {
+        turn: TurnId(MessageId::fresh().to_string()),
+        conversation: key.to_owned(),
+        account: target.address.account.clone(),
+        chat: target.address.chat.clone(),
+        created: clock::now(),
+        not_before: 0,
+    }
+}
+
+/// Returns a turn's row.
+pub(super) fn new_turn(
+    item: &OutboxItem,
+    target: &ReplyTarget,
+    items: Vec<InboxItemId>,
+    final_view: Option<String>,
+) -> NewTurn {
+    NewTurn {
+        id: item.turn.clone(),
+        conversation: item.conversation.clone(),
+        account: item.account.clone(),
+        folder: None,
+        run: None,
+        reply_target: serde_json::to_string(target).unwrap_or_default(),
+        items,
+        people: Vec::new(),
+        final_view,
+        now: item.created,
+    }
+}

@@ -1,0 +1,502 @@
+//! One turn: from what people said to the reply that they see.
+
+use super::{
+    account::{Account, AccountRules, AgentSession},
+    approval,
+    basket::TurnPlace,
+    changes,
+    command::SlashCommand,
+    input::{self, Input, item_id, message_id},
+    reply, secrets,
+    shared::Shared,
+    view, vision,
+};
+use crate::{
+    bus::{InboxItem, OutboxItem, retry_until_stored},
+    local, sent,
+};
+use futures_util::FutureExt;
+use pudu_channels::{
+    BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, RunOptions, SendError,
+};
+use pudu_client::{
+    Admission, Asker, Control, Run, RunEnd, RunTask, ThreadPlace,
+    base::{Human, MessageId, RunId, Thinking, ThreadId, UserId},
+    net::scrub,
+    store::{ConversationRow, Db, InboxItemId, TurnId},
+};
+use pudu_kit::clock;
+use pudu_texts::Language;
+use std::{
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// Delay before a question that the platform did not take is shown again.
+const PROMPT_RETRY_DELAY: Duration = Duration::from_secs(3);
+
+/// Interruption of a turn. After a restart a call of it may want a tool that is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interruption {
+    /// Nothing.
+    Never,
+    /// The process ended.
+    Death,
+    /// The process was stopped in order.
+    Stop,
+}
+
+/// Work of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnWork {
+    /// It answers what was said.
+    Answer,
+    /// It answers the last question again, instead of what was said.
+    Again,
+    /// It summarises the conversation so far, and answers nothing.
+    Compact,
+}
+
+impl TurnWork {
+    /// Returns what the turn does that an event begins.
+    pub(super) fn of(arrival: &InboxItem) -> Self {
+        if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
+            return Self::Answer;
+        }
+        let command = SlashCommand::of(&arrival.inbound.kind);
+        match command.as_ref().map(|command| command.name.as_str()) {
+            Some("retry") => Self::Again,
+            Some("compact") => Self::Compact,
+            _ => Self::Answer,
+        }
+    }
+}
+
+/// Choices of people about the model of a conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ModelChoice {
+    model: Option<String>,
+    /// How hard it thinks.
+    thinking: Option<Thinking>,
+}
+
+impl ModelChoice {
+    pub(super) fn of(record: &ConversationRow) -> Self {
+        let thinking = record.thinking.as_deref().and_then(Thinking::parse);
+        Self { model: record.model.clone(), thinking }
+    }
+}
+
+/// A turn to perform.
+pub(super) struct TurnJob {
+    /// The outbox's record of it.
+    pub(super) item: OutboxItem,
+    /// Target of the reply.
+    pub(super) reply_target: ReplyTarget,
+    /// The thread.
+    pub(super) thread: ThreadId,
+    /// The run; the same again after a restart.
+    pub(super) run: RunId,
+    /// Choices of people about the model.
+    pub(super) choice: ModelChoice,
+    /// The account's settings of runs for this person.
+    pub(super) session: AgentSession,
+    /// The people's messages.
+    pub(super) said: Vec<InboxItem>,
+    /// Its work.
+    pub(super) work: TurnWork,
+    /// When the conversation was last talked in before this turn, in milliseconds since 1970; `None` for a new one.
+    pub(super) last_talk: Option<i64>,
+    /// Its last interruption.
+    pub(super) cut: Interruption,
+    /// How to reach the run.
+    pub(super) control: Control,
+    /// Its place on the thread, if it was at work there before a restart.
+    pub(super) place: Option<ThreadPlace>,
+}
+
+impl TurnJob {
+    /// Returns what was said that the thread may not have yet.
+    fn new_messages(&self) -> &[InboxItem] {
+        if self.work == TurnWork::Answer { &self.said } else { &[] }
+    }
+
+    fn brings_files(&self) -> bool {
+        !self.new_messages().iter().all(input::is_complete)
+    }
+
+    /// The one who is answered.
+    fn asker(&self, policy: &AccountRules) -> Asker {
+        let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
+        let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
+        let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
+        let unheard = self.reply_target.private && policy.has_others_decide(&person);
+        Asker { account, name: name.unwrap_or_else(|| person.clone()), person, cannot_approve: unheard }
+    }
+
+    /// Returns the run's task: people's choice of a model comes before the account's session.
+    fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
+        let session = self.session.clone();
+        let AgentSession { agent, agents_of, model, thinking, steps, features, own_secrets, authoring, user } =
+            session;
+        let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
+        let (model, thinking) = (chosen.or(model), level.or(thinking));
+        let asker = Some(self.asker(policy));
+        let first = self.said.first().map(message_id);
+        let at = Some(policy.now());
+        let clock = Some(policy.clock());
+        let suspended = self.cut == Interruption::Stop;
+        let address = &self.reply_target.address;
+        let room = (!self.reply_target.private).then(|| UserId::room(&address.account, &address.chat));
+        RunTask {
+            input,
+            first,
+            suspended,
+            again,
+            goal: self.said.iter().rev().find_map(input::goal),
+            compact: self.work == TurnWork::Compact,
+            at,
+            clock,
+            model,
+            agent,
+            finds_own_agents: agents_of.is_some(),
+            authoring,
+            asker,
+            steps,
+            features,
+            own_secrets,
+            thinking,
+            secrets_of: user.clone(),
+            user,
+            room,
+            ..RunTask::new(self.thread.clone(), self.run.clone())
+        }
+    }
+}
+
+/// State that a conversation and its turn share while the reply is delivered.
+#[derive(Debug, Default)]
+pub(super) struct Delivering {
+    /// Set when the run is over and only that is left.
+    begun: AtomicBool,
+    /// Signals to the reply that somebody waits for its end.
+    pub(super) hurry: Hurry,
+}
+
+impl Delivering {
+    /// Only the delivery is left.
+    pub(super) fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether only the delivery is left.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+}
+
+/// How a turn ended, for the conversation.
+#[derive(Default)]
+pub(super) struct TurnEnd {
+    /// Messages that were to steer the run and came too late.
+    pub(super) unused: Vec<MessageId>,
+}
+
+/// Performs a turn, until people see its reply. `delivering` begins when only that is left. A turn that
+/// breaks down ends with a word of that.
+pub(super) async fn perform(
+    shared: Arc<Shared>,
+    account: Arc<Account>,
+    mut job: TurnJob,
+    delivering: Arc<Delivering>,
+) -> TurnEnd {
+    let place = job.place.take();
+    let end = AssertUnwindSafe(work(&shared, &account, &job, place, &delivering)).catch_unwind().await;
+    match end {
+        Ok(end) => end,
+        Err(_) => {
+            tracing::error!(turn = job.item.turn.0, "aborted turn after panic");
+            let text = format!("⚠️ {}", job.reply_target.language.failed_broken());
+            let view = FinalView { text, failed: true, ..FinalView::default() };
+            let view = shared.outbox.conclude(&job.item, view).await;
+            let reply_target = shown(&shared.db, &job.item.turn, job.reply_target).await;
+            reply::deliver(&shared, &account, &job.item, reply_target, &view, &delivering.hurry).await;
+            TurnEnd::default()
+        }
+    }
+}
+
+/// Returns where a turn's reply goes, with what is there of it already: the word of its end takes its place.
+async fn shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
+    let turns = retry_until_stored("failed to read open turns", || db.open_turns()).await;
+    let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
+    row.and_then(|row| reply::stored_target(&row)).unwrap_or(reply_target)
+}
+
+async fn work(
+    shared: &Arc<Shared>,
+    account: &Arc<Account>,
+    job: &TurnJob,
+    place: Option<ThreadPlace>,
+    delivering: &Delivering,
+) -> TurnEnd {
+    let reply_store = shared.outbox.reply_store(&job.item);
+    let mut reply = account.channel().open_reply(job.reply_target.clone(), reply_store);
+    if job.cut != Interruption::Never && !extended(shared, job).await {
+        return TurnEnd::default();
+    }
+    let language = job.reply_target.language;
+    let admission = match job.brings_files() {
+        true => admit(shared, job, &mut *reply).await,
+        false => None,
+    };
+    let place_of_turn = TurnPlace { thread: &job.thread, last_talk: job.last_talk, language };
+    let Input { messages, mut notes } =
+        input::read(shared, account, job.new_messages(), place_of_turn, &job.control.cancel).await;
+    let again = (job.work == TurnWork::Again).then(|| job.said.first().map(message_id)).flatten();
+    let policy = account.policy();
+    let others = policy.has_others_decide(&job.reply_target.sender);
+    let mut task = job.task(&policy, messages, again);
+    task.secrets_of = shared.secrets_of(&job.reply_target.address.account, &job.reply_target.sender);
+    let RunOptions { model, thinking } = account.channel().run_options(job.reply_target.hint.as_ref());
+    task.model = model.or(task.model);
+    task.thinking = thinking.as_deref().and_then(Thinking::parse).or(task.thinking);
+    notes.extend(vision::note_blind(shared, language, &job.said, &mut task).await);
+    let mut run = shared.client.start_admitted(task, job.control.clone(), admission, place);
+    let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
+    let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
+    let Some(ended) = shown else { return TurnEnd::default() };
+    notes.extend(secrets::note_missing(language, job.reply_target.private, &ended.notes.missing_secrets));
+    let asker = (!job.reply_target.private).then(|| job.asker(&policy).name);
+    let limits = account.channel().limits();
+    let mut view = view::finished(shared, limits, language, &job.thread, &ended, asker.as_deref()).await;
+    if !notes.is_empty() {
+        view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
+    }
+    if job.reply_target.address.account == local::ACCOUNT {
+        view.diff = changes::diff(shared, &job.thread, &run.id).await;
+    }
+    let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
+    let late: Vec<InboxItemId> = unused.iter().filter_map(item_id).collect();
+    shared.outbox.give_back(&job.item.turn, &late).await;
+    delivering.begin();
+    let view = shared.outbox.conclude(&job.item, view).await;
+    shared.outbox.deliver(&job.item, reply, &view, &delivering.hurry).await;
+    TurnEnd { unused }
+}
+
+/// Waits until the run may work: its files are fetched and read as a part of it, no more of that at once than there may
+/// be runs. Whoever has to wait sees that.
+async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Option<Admission> {
+    let mut admit = pin!(shared.client.admit(&job.control.cancel));
+    match (&mut admit).now_or_never() {
+        Some(admission) => admission,
+        None => loop {
+            if let Err(error) = reply.update(&view::waiting(job.reply_target.language)).await {
+                tracing::debug!(%error, "failed to show that a turn waits");
+            }
+            tokio::select! {
+                biased;
+                admission = &mut admit => break admission,
+                () = reply.next_refresh() => {}
+            }
+        },
+    }
+}
+
+/// Waits for the tools of extensions. Tells whether the turn goes on: the daemon may end first.
+async fn extended(shared: &Shared, job: &TurnJob) -> bool {
+    tokio::select! {
+        biased;
+        () = shared.extended.cancelled() => true,
+        () = job.control.cancel.cancelled() => true,
+        () = shared.drain.cancelled() => false,
+    }
+}
+
+/// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.
+/// A question that is too long for the reply is handed over as a file, once.
+async fn show<'a>(
+    run: &mut Run,
+    reply: &mut dyn LiveReply,
+    language: Language,
+    others: bool,
+    hand_over: impl Fn(&str, &str) -> BoxFuture<'a, ()>,
+) -> Option<RunEnd> {
+    let (mut ticks, mut handed) = (run.replay.ticks(), None);
+    let mut shown = view::waiting(language);
+    let mut fate = fate_of(reply.update(&shown).await);
+    loop {
+        // What is asked and not seen is shown again: nothing new comes before somebody decides.
+        let (deaf, again) =
+            (fate == UpdateOutcome::Deaf, shown.prompt.is_some().then(|| fate.again()).flatten());
+        let due = tokio::select! {
+            biased;
+            ended = run.ended() => return ended,
+            due = next(&mut ticks, reply), if !deaf => due,
+            () = sleep(again.unwrap_or_default()), if again.is_some() => Due::Again,
+        };
+        if due == Due::Never {
+            fate = UpdateOutcome::Deaf;
+        }
+        let progress = run.replay.progress();
+        if let Some((key, whole)) = view::file_to_read(&progress)
+            && handed.as_deref() != Some(key)
+        {
+            hand_over(key, whole).await;
+            handed = Some(key.to_owned());
+        }
+        let view = view::live(&progress, language, others);
+        // After the last event only the final view is worth a call.
+        if fate != UpdateOutcome::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
+            fate = fate_of(reply.update(&view).await);
+            shown = view;
+        }
+    }
+}
+
+/// Sends what is asked as a file, beside the reply. Its turn is the question's own: however often a restart asks
+/// again, it goes out once. Nobody approves before it is delivered.
+fn hand_over<'a>(
+    shared: &'a Arc<Shared>,
+    account: &'a Arc<Account>,
+    job: &'a TurnJob,
+    key: &str,
+    whole: &str,
+) -> BoxFuture<'a, ()> {
+    let (turn, whole) = (approval::reading(key), scrub::hide_in_talk(whole).into_owned());
+    Box::pin(async move {
+        let kept = sent::keep_text(&shared.home, &whole).await;
+        if let Err(error) = &kept {
+            tracing::error!(%error, "failed to write what is asked to a file: nobody can approve it");
+        }
+        // Without its file the reply is refused, and so is whoever approves.
+        let path = kept.unwrap_or_default();
+        let link = shared.links.to_kept(&job.thread, &path, clock::now());
+        let language = job.reply_target.language;
+        let link = link.map(|link| language.asked_whole_link(link)).unwrap_or_default();
+        let text = language.paragraph(&[language.asked_whole(), &link]);
+        let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
+        let view = FinalView { text, files, whole: true, ..FinalView::default() };
+        let item = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.item.clone() };
+        let reply_target = account.channel().beside(&job.reply_target);
+        let row = reply::new_turn(&item, &reply_target, Vec::new(), serde_json::to_string(&view).ok());
+        if !shared.outbox.open(&row).await {
+            return;
+        }
+        let (shared, account) = (shared.clone(), account.clone());
+        shared.tasks.clone().spawn(async move {
+            // Who approves waits for it: what cannot be sent as a file is said in words.
+            reply::deliver(&shared, &account, &item, reply_target, &view, &Hurry::waiting()).await
+        });
+    })
+}
+
+/// Result of sending an unfinished view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UpdateOutcome {
+    Shown,
+    /// It may be shown after so long.
+    Late(Duration),
+    /// No further one is worth sending; the final one is tried in any case.
+    Deaf,
+}
+
+impl UpdateOutcome {
+    fn again(self) -> Option<Duration> {
+        match self {
+            Self::Late(pause) => Some(pause),
+            Self::Shown | Self::Deaf => None,
+        }
+    }
+}
+
+/// Why a view is to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// Something happened.
+    News,
+    /// The same is shown once more.
+    Again,
+    /// Nothing will happen any more.
+    Never,
+}
+
+/// Waits until there is something to show and the platform may be given it.
+async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> Due {
+    let due = tokio::select! {
+        changed = ticks.changed() => if changed.is_ok() { Due::News } else { return Due::Never },
+        () = reply.next_refresh() => Due::Again,
+    };
+    reply.ready().await;
+    ticks.borrow_and_update();
+    due
+}
+
+fn fate_of(result: Result<(), SendError>) -> UpdateOutcome {
+    match result {
+        Ok(()) => UpdateOutcome::Shown,
+        Err(SendError::Later { after }) => UpdateOutcome::Late(after),
+        Err(error) => {
+            tracing::debug!(%error, "failed to show unfinished view");
+            if matches!(error, SendError::Refused(_)) {
+                UpdateOutcome::Deaf
+            } else {
+                UpdateOutcome::Late(PROMPT_RETRY_DELAY)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_channels::{Address, ReplyHandle};
+    use pudu_client::store::{DbLocation, NewTurn, ShownReply};
+
+    #[tokio::test]
+    async fn what_a_turn_showed_before_it_broke_down_is_found_again() {
+        let home = tempfile::tempdir().unwrap();
+        let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let reply_target = ReplyTarget {
+            address: Address { account: "a".into(), chat: "1".into(), topic: None },
+            private: true,
+            reply_to: Some("7".into()),
+            sender: "5".into(),
+            language: Language::English,
+            hint: None,
+            saved: None,
+        };
+        let turn = NewTurn {
+            id: TurnId("t".into()),
+            conversation: "c".into(),
+            account: "a".into(),
+            folder: None,
+            run: None,
+            reply_target: serde_json::to_string(&reply_target).unwrap(),
+            items: Vec::new(),
+            people: Vec::new(),
+            final_view: None,
+            now: 1,
+        };
+        db.open_turn(&turn).await.unwrap();
+        assert_eq!(shown(&db, &turn.id, reply_target.clone()).await, reply_target);
+        let handle = ReplyHandle { state: serde_json::json!({"id": 8}), messages: vec!["8".into()] };
+        let kept = ShownReply {
+            handle: serde_json::to_string(&handle).unwrap(),
+            conversation: "c".into(),
+            account: "a".into(),
+            chat: "1".into(),
+            messages: handle.messages.clone(),
+        };
+        db.save_handle(&turn.id, &kept, 2).await.unwrap();
+        let expect = ReplyTarget { saved: Some(handle), ..reply_target.clone() };
+        assert_eq!(shown(&db, &turn.id, reply_target).await, expect);
+    }
+}

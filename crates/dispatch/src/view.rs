@@ -1,0 +1,387 @@
+//! People's view of a run: the fold of its events while it works, and its end in words.
+
+use super::{approval, budgets, goals, shared::Shared, tasks, todos};
+use crate::sent;
+use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
+use pudu_client::{
+    RunEnd,
+    base::{
+        Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
+        SandboxError, ThreadId,
+    },
+    harness::{Activity, CompactOutcome, Progress, RunningTool},
+    net::scrub,
+};
+use pudu_kit::clock;
+use pudu_texts::Language;
+use std::path::Path;
+use url::Url;
+
+/// Maximum length of an option that becomes a button, in bytes: not every platform shows more.
+const MAX_LABEL_BYTES: usize = 40;
+
+/// Maximum length of the action of a button, in bytes.
+const MAX_ACTION_BYTES: usize = 64;
+
+/// Bytes of a question that stand in the message; more of it stands in a file.
+const MAX_ASKED_BYTES: usize = 3_000;
+
+/// Shown while something can be stopped.
+fn stop(language: Language) -> Choice {
+    Choice { label: language.button_stop().to_owned(), action: "/stop".to_owned() }
+}
+
+fn retry(language: Language) -> Choice {
+    Choice { label: language.button_retry().to_owned(), action: "/retry".to_owned() }
+}
+
+/// Returns what is seen while a run works. Only the assistant's own words and the names of what it does:
+/// no arguments, no results, no thoughts.
+///
+/// `others` says whether others decide than the one who is answered.
+pub(super) fn live(progress: &Progress, language: Language, others: bool) -> ReplyView {
+    let asked = progress.asked.first();
+    let whose = if others { language.approval_by_others() } else { "" };
+    let ask = asked.map(|asked| {
+        let what = language.approval_question(&asked.request);
+        let more = match asked.whole.as_deref() {
+            None => String::new(),
+            Some(whole) if is_file(whole) => language.approval_in_file().to_owned(),
+            Some(whole) => fenced(whole),
+        };
+        Prompt { text: paragraphs(&[&what, &more, whose]), choices: decide(language, &asked.key) }
+    });
+    let activity = match asked {
+        Some(_) => Some(language.waiting_for_decision().to_owned()),
+        None if !progress.tasks.is_empty() => Some(language.working_on().to_owned()),
+        None => activity(language, &progress.activity),
+    };
+    // A purpose is the model's words.
+    let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
+    let decided = decisions(language, &progress.decided);
+    let todos = todos::live(language, &progress.todos);
+    let tasks = tasks::live(language, &progress.tasks);
+    let own = scrub::hide_in_growing_talk(&progress.text);
+    let text = paragraphs(&[&own, &decided, &todos, &tasks]);
+    let below = text.strip_prefix(paragraphs(&[&own]).as_str()).map_or(0, str::len);
+    ReplyView { text, below, activity, prompt: ask, choices: vec![stop(language)] }
+}
+
+/// Whether all of what is asked is too long for a message.
+fn is_file(whole: &str) -> bool {
+    whole.len() > MAX_ASKED_BYTES
+}
+
+/// Returns what is to be read in a file before somebody decides: what the question leaves out.
+pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
+    let asked = progress.asked.first()?;
+    let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
+    Some((&asked.key, whole))
+}
+
+/// Returns the answer to an edit that comes too late: a button that asks with the new words, where they fit one.
+pub(super) fn late_edit(language: Language, text: &str) -> FinalView {
+    if text.len() > MAX_ACTION_BYTES || text.contains('\n') {
+        return FinalView { text: language.edit_late_long().to_owned(), ..FinalView::default() };
+    }
+    let choice = Choice { label: language.edit_ask_again().to_owned(), action: text.to_owned() };
+    FinalView { text: language.edit_late().to_owned(), choices: vec![choice], ..FinalView::default() }
+}
+
+fn decide(language: Language, key: &str) -> Vec<Choice> {
+    let choice =
+        |label: &str, approve| Choice { label: label.to_owned(), action: approval::action(key, approve) };
+    vec![choice(language.button_approve(), true), choice(language.button_deny(), false)]
+}
+
+/// Returns the lines about decisions.
+fn decisions(language: Language, decisions: &[Decision]) -> String {
+    let line = |Decision { request: wish, approved, by, not_asked: unasked }: &Decision| match (approved, by)
+    {
+        _ if *unasked => language.nobody_asked(wish),
+        (true, Some(by)) => language.approved(by, wish),
+        (true, None) => language.approved_somehow(wish),
+        (false, Some(by)) => language.denied(by, wish),
+        (false, None) => language.approved_by_nobody(wish),
+    };
+    decisions.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Puts paragraphs together, without any secret of pudu's own that a tool found and the model repeats.
+fn paragraphs(parts: &[&str]) -> String {
+    let parts: Vec<_> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+    scrub::hide_in_talk(&parts.join("\n\n")).into_owned()
+}
+
+/// Returns a question's words, its options to click, and whether the words list them. Options that are too long for a
+/// button, or that would be taken for commands, are listed and answered by their number.
+fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>, bool) {
+    let plain = |option: &String| option.len() <= MAX_LABEL_BYTES && !option.starts_with('/');
+    if options.iter().all(plain) {
+        let choice = |option: &String| Choice { label: option.clone(), action: option.clone() };
+        return (text.clone(), options.iter().map(choice).collect(), false);
+    }
+    let numbered = |(at, option): (usize, &String)| format!("{}. {option}", at + 1);
+    let list: Vec<String> = options.iter().enumerate().map(numbered).collect();
+    let choice = |number: usize| Choice { label: number.to_string(), action: number.to_string() };
+    (paragraphs(&[text, &list.join("\n")]), (1..=options.len()).map(choice).collect(), true)
+}
+
+/// Returns what is seen before anything happened.
+pub(super) fn waiting(language: Language) -> ReplyView {
+    let (activity, choices) = (activity(language, &Activity::Thinking), vec![stop(language)]);
+    ReplyView { activity, choices, ..ReplyView::default() }
+}
+
+fn activity(language: Language, activity: &Activity) -> Option<String> {
+    let text = match activity {
+        Activity::Talking => return None,
+        Activity::Retrying { reason, seconds } => match reason {
+            RetryReason::Busy => return Some(language.retrying_busy(seconds)),
+            RetryReason::RateLimited => return Some(language.retrying_limited(seconds)),
+            RetryReason::Resting => return Some(language.retrying_resting(seconds)),
+            RetryReason::Garbled => language.retrying_broken(),
+            RetryReason::Unreachable => language.retrying_unreachable(),
+            RetryReason::Failed => language.retrying_failed(),
+            RetryReason::FellBack => language.retrying_elsewhere(),
+        },
+        Activity::Tools(tools) if !tools.is_empty() => return Some(at_work(language, tools)),
+        Activity::Summarizing => language.summarizing(),
+        Activity::Idle | Activity::Thinking | Activity::Tools(_) => language.thinking(),
+    };
+    Some(text.to_owned())
+}
+
+/// Returns the line about the tools that run: the purposes that the model gave, and the names of the others.
+fn at_work(language: Language, tools: &[RunningTool]) -> String {
+    let mut purposes: Vec<&str> = tools.iter().filter_map(|tool| tool.description.as_deref()).collect();
+    purposes.dedup();
+    let plain = tools.iter().filter(|tool| tool.description.is_none());
+    let names: Vec<&str> = plain.map(|tool| tool.tool.as_str()).collect();
+    let purposes = (!purposes.is_empty()).then(|| format!("{}…", purposes.join(language.task_gap())));
+    let names = (!names.is_empty()).then(|| language.running(language.list(&names)));
+    let said: Vec<String> = purposes.into_iter().chain(names).collect();
+    language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Returns the cause of a failure in words; an older version stored English ones alone. The words of a model's provider
+/// stay in the log.
+fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> String {
+    let Some(cause) = &failure.cause else { return failure.hint.clone() };
+    match cause {
+        FailureCause::Busy { minutes: Some(minutes), .. } => language.failed_busy_long(minutes),
+        FailureCause::Busy { minutes: None, .. } => language.failed_busy().to_owned(),
+        FailureCause::Unreachable(_) => language.failed_unreachable().to_owned(),
+        FailureCause::Failed(detail) => {
+            language.failed_provider(detail.split(':').next().unwrap_or_default())
+        }
+        FailureCause::Cut => language.failed_cut().to_owned(),
+        FailureCause::Silent => language.failed_silent().to_owned(),
+        FailureCause::OnlyMedia => language.failed_only_media().to_owned(),
+        FailureCause::OnlyThought => language.failed_only_thought().to_owned(),
+        FailureCause::Garbled => language.failed_garbled().to_owned(),
+        FailureCause::Auth(_) => language.failed_auth().to_owned(),
+        FailureCause::Quota(_) => language.failed_quota().to_owned(),
+        FailureCause::NoApi(_) => language.failed_no_api().to_owned(),
+        FailureCause::UnknownModel(_) => language.failed_unknown_model().to_owned(),
+        FailureCause::TooLong(_) => language.failed_too_long().to_owned(),
+        FailureCause::Filtered => language.failed_filtered().to_owned(),
+        FailureCause::Rejected(_) => language.failed_rejected().to_owned(),
+        FailureCause::Budget(used) => budgets::refused(language, used, asker),
+        FailureCause::NoModel => language.failed_no_model().to_owned(),
+        FailureCause::UnknownAgent(name) => {
+            language.paragraph(&[&language.agent_unknown(name), language.agents_listed()])
+        }
+        FailureCause::BrokenAgent { name, why } => {
+            language.paragraph(&[&language.agent_broken(name, why), language.agents_listed()])
+        }
+        FailureCause::UnreadableAgent => language.agent_unreadable().to_owned(),
+        FailureCause::History => language.failed_history().to_owned(),
+        FailureCause::Unheard => language.failed_unheard().to_owned(),
+        FailureCause::Unstored => language.failed_unstored().to_owned(),
+        FailureCause::Broken => language.failed_broken().to_owned(),
+    }
+}
+
+/// Returns what stays. Where others read it, the one who asked has a name.
+pub(super) async fn finished(
+    shared: &Shared,
+    limits: ChannelLimits,
+    language: Language,
+    thread: &ThreadId,
+    ended: &RunEnd,
+    asker: Option<&str>,
+) -> FinalView {
+    let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
+    let (question, options, listed) = ended.question.as_ref().map(asked).unwrap_or_default();
+    let (note, choices) = match &ended.outcome {
+        Outcome::Success => match (ended.finish, &ended.question) {
+            (Finish::Filtered, None) => (language.end_filtered().to_owned(), Vec::new()),
+            (Finish::Length, None) => (language.end_length().to_owned(), Vec::new()),
+            _ => (question, options),
+        },
+        Outcome::Stopped => (language.end_stopped().to_owned(), Vec::new()),
+        Outcome::Timeout => (language.end_timeout().to_owned(), vec![retry(language)]),
+        Outcome::Limit => (language.end_limit().to_owned(), Vec::new()),
+        // What was not heard cannot be asked again: what would be is the question before.
+        Outcome::Error(failure) => {
+            // A budget that is used up still is the next moment.
+            let again = ended.heard && ended.outcome.used_budget().is_none_or(|used| used.busy);
+            let choices = if again { vec![retry(language)] } else { Vec::new() };
+            (format!("⚠️ {}", failed(language, failure, asker)), choices)
+        }
+    };
+    let left = match &ended.outcome {
+        Outcome::Success => String::new(),
+        Outcome::Stopped | Outcome::Timeout | Outcome::Limit | Outcome::Error(_) => {
+            todos::left(language, &ended.todos)
+        }
+    };
+    let summarized = if ended.summarized { language.summarized() } else { "" };
+    let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
+    let decided = decisions(language, &ended.decisions);
+    let goal = ended.goal.as_ref().and_then(|goal| goals::judged(language, goal)).unwrap_or_default();
+    let near: Vec<String> =
+        ended.notes.budgets.iter().map(|notice| budgets::near(language, notice)).collect();
+    let near = near.join("\n");
+    let parts = [&ended.text, &decided, &left, &note, &missing, &goal, &compacted, summarized, &near];
+    let mut text = paragraphs(&parts);
+    if text.is_empty() && files.is_empty() {
+        language.end_silent().clone_into(&mut text);
+    }
+    let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
+    let title = ended.title.clone();
+    let listed = listed && !choices.is_empty();
+    FinalView { text, files, choices, listed, failed, title, ..FinalView::default() }
+}
+
+/// Returns what came of a summary that somebody asked for.
+fn compacted(language: Language, made: CompactOutcome) -> String {
+    match made {
+        CompactOutcome::Done { before, after } => language.compacted(after, before),
+        CompactOutcome::NotEnough => language.compact_not_enough().to_owned(),
+        CompactOutcome::Failed => language.compact_failed().to_owned(),
+        CompactOutcome::Disabled => language.compact_disabled().to_owned(),
+    }
+}
+
+/// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.
+async fn files(
+    shared: &Shared,
+    limits: ChannelLimits,
+    language: Language,
+    thread: &ThreadId,
+    paths: &[String],
+) -> (Vec<OutFile>, String) {
+    let sandbox = shared.client.files(thread).await;
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    for path in paths.iter().take(MAX_ARTIFACTS) {
+        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+        let kept = match &sandbox {
+            Ok(sandbox) => sent::keep(&shared.home, sandbox, path).await,
+            Err(error) => Err(SandboxError::Refused(error.to_string())),
+        };
+        match kept {
+            Ok(file) => match link(shared, limits, thread, path, &file).await {
+                Some(link) => missing.push(language.file_link(link, name)),
+                None => files.push(OutFile { name, path: file }),
+            },
+            Err(error) => {
+                tracing::warn!(%error, "failed to find file to send");
+                missing.push(match error {
+                    SandboxError::TooLarge { .. } => language.file_large(name),
+                    SandboxError::Missing { .. } => language.file_gone(name),
+                    _ => language.file_unreadable(name),
+                });
+            }
+        }
+    }
+    missing.extend(too_many(language, paths.get(MAX_ARTIFACTS..).unwrap_or_default()));
+    (files, missing.join("\n"))
+}
+
+/// Returns the note on files that do not go with an answer because there are too many.
+fn too_many(language: Language, paths: &[String]) -> Option<String> {
+    let name = |path: &String| format!("`{}`", path.rsplit('/').next().unwrap_or(path).replace('`', "'"));
+    let names: Vec<String> = paths.iter().take(MAX_ARTIFACTS).map(name).collect();
+    let names = match paths.len().saturating_sub(MAX_ARTIFACTS) {
+        0 => language.list(&names),
+        more => language.files_left(more, language.list(&names)),
+    };
+    (!names.is_empty()).then(|| language.files_too_many(MAX_ARTIFACTS, names))
+}
+
+/// Makes a link to a file that is too large for the chat; `None` for any other.
+async fn link(
+    shared: &Shared,
+    limits: ChannelLimits,
+    thread: &ThreadId,
+    path: &str,
+    file: &Path,
+) -> Option<Url> {
+    let size = tokio::fs::metadata(file).await.ok()?.len();
+    if size <= limits.upload { None } else { shared.links.to(thread, path, clock::now()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_options_are_buttons_and_long_ones_a_list_with_numbers() {
+        let ask = |options: &[&str]| {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            let (text, choices, listed) = asked(&Question { text: "Which?".to_owned(), options });
+            let choices: Vec<_> = choices.into_iter().map(|choice| (choice.label, choice.action)).collect();
+            assert_eq!(listed, text.contains('\n'));
+            (text, choices)
+        };
+        let pair = |label: &str| (label.to_owned(), label.to_owned());
+        assert_eq!(ask(&[]), ("Which?".to_owned(), vec![]));
+        assert_eq!(ask(&["a", "b c"]), ("Which?".to_owned(), vec![pair("a"), pair("b c")]));
+        let numbers = || vec![pair("1"), pair("2")];
+        assert_eq!(ask(&["a", "/new"]), ("Which?\n\n1. a\n2. /new".to_owned(), numbers()));
+        let long = "x".repeat(41);
+        assert_eq!(ask(&["a", &long]), (format!("Which?\n\n1. a\n2. {long}"), numbers()));
+    }
+
+    #[test]
+    fn files_that_are_too_many_are_named() {
+        let paths =
+            |most: usize| (1..=most).map(|n| format!("/mnt/user-data/outputs/{n}")).collect::<Vec<_>>();
+        let said = |names: &str| {
+            let what = "No more than 20 files go with one answer. Not sent; ask for them if you need them";
+            Some(format!("⚠️ {what}: {names}"))
+        };
+        let too_many = |paths: &[String]| too_many(Language::English, paths);
+        assert_eq!(too_many(&[]), None);
+        assert_eq!(too_many(&paths(2)), said("`1`, `2`"));
+        assert!(too_many(&paths(20)).unwrap().ends_with("`19`, `20`"));
+        assert!(too_many(&paths(23)).unwrap().ends_with("`19`, `20` and 3 more"));
+    }
+
+    #[test]
+    fn what_the_agent_does_is_said_in_a_few_words() {
+        let tool = |name: &str, why: Option<&str>| RunningTool {
+            call: name.into(),
+            tool: name.to_owned(),
+            description: why.map(str::to_owned),
+        };
+        let tools = |names: &[&str]| Activity::Tools(names.iter().map(|name| tool(name, None)).collect());
+        let check = |state: Activity, expect: Option<&str>| {
+            assert_eq!(activity(Language::English, &state).as_deref(), expect);
+        };
+        check(Activity::Idle, Some("Thinking…"));
+        check(Activity::Talking, None);
+        check(Activity::Thinking, Some("Thinking…"));
+        check(Activity::Summarizing, Some("Summarizing the conversation so far…"));
+        check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
+        check(tools(&[]), Some("Thinking…"));
+        let reads = || tool("read_file", Some("Reading the sales figures"));
+        check(Activity::Tools(vec![reads(), reads()]), Some("Reading the sales figures…"));
+        let both = vec![reads(), tool("bash", None), tool("ls", Some("Looking around"))];
+        check(Activity::Tools(both), Some("Reading the sales figures; Looking around… Running bash…"));
+        let busy = Activity::Retrying { reason: RetryReason::RateLimited, seconds: 12 };
+        check(busy, Some("Rate limited by the model's provider; retrying in 12 s…"));
+    }
+}

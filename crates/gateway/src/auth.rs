@@ -1,0 +1,166 @@
+//! Sign-in, as DeerFlow's web frontend knows it: sessions in cookies, accounts with passwords, tokens for programs.
+//!
+//! `identify.rs` says who makes a request; everything else is the routes under `/api/v1/auth`, and those by which an
+//! administrator looks after accounts.
+
+mod accounts;
+mod answer;
+pub(super) mod cookies;
+mod desk;
+mod identify;
+mod limits;
+mod login;
+mod oidc;
+pub(super) mod origin;
+mod password;
+mod scopes;
+mod session;
+mod status;
+mod tokens;
+
+pub(super) use cookies::{CSRF_HEADER, OPERATOR as PAGE_COOKIE, SESSION as SESSION_COOKIE};
+pub use desk::SignIn;
+pub(super) use identify::{Proof, ShownRequest, identify, operator};
+
+use super::{
+    GatewayState, guard,
+    openapi::{Routes, delete, get, post, put, says},
+    page,
+};
+use axum::{http::Method, middleware};
+
+/// Accounts' tokens with what a list of them has.
+const TOKENS: &str = "{tokens: [Token]}";
+
+/// Returns the scopes that a program's token needs for a route, whatever its query asks for besides.
+pub(super) fn scopes(method: &Method, path: &str) -> &'static [&'static str] {
+    match scopes::needed(method, path, None) {
+        scopes::ScopeNeed::Scopes(scopes) => scopes,
+        scopes::ScopeNeed::Person => &[],
+    }
+}
+
+/// Routes that ask for no proof, or bring it.
+pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
+    let asked = Routes::new("sign-in")
+        .at(
+            "/api/v1/auth/setup-status",
+            get(
+                status::setup,
+                says("Tells whether the first administrator is to be made.")
+                    .gives("{needs_setup: boolean, registration_enabled: boolean}"),
+            ),
+        )
+        .at(
+            "/api/v1/auth/providers",
+            get(oidc::list, says("Lists providers of sign-in.").gives("{providers: [object]}")),
+        )
+        .at(
+            "/api/v1/auth/oauth/{provider}",
+            get(oidc::begin, says("Begins a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+        )
+        .at(
+            "/api/v1/auth/callback/{provider}",
+            get(oidc::finish, says("Ends a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+        )
+        .at(
+            "/auth/callback",
+            get(oidc::landed, says("Leads on after a sign-in by a provider.").gives_nothing(303)),
+        )
+        .at("/login", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
+        .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
+    Routes::new("sign-in")
+        .at(
+            "/api/v1/auth/login/local",
+            post(
+                login::login,
+                says("Signs in by e-mail address and password.")
+                    .gives("{expires_in: integer, needs_setup: boolean}")
+                    .fails(&[401, 429]),
+            ),
+        )
+        .at(
+            "/api/v1/auth/register",
+            post(
+                login::register,
+                says("Makes an account for the caller.").gives_with(201, "Account").fails(&[400, 429]),
+            ),
+        )
+        .at(
+            "/api/v1/auth/initialize",
+            post(
+                login::initialize,
+                says("Makes the first administrator.")
+                    .gives_with(201, "Account")
+                    .fails(&[400, 401, 409, 429]),
+            ),
+        )
+        .at(
+            "/api/v1/auth/logout",
+            post(login::logout, says("Ends the session of this browser.").gives("Notice")),
+        )
+        .at(
+            "/api/session",
+            post(
+                guard::session,
+                says("Exchanges the token for a browser's cookie.").gives_nothing(204).fails(&[401, 429]),
+            ),
+        )
+        .behind(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
+        .merge(asked)
+}
+
+/// Routes of whoever is signed in.
+pub(super) fn own_routes() -> Routes {
+    let tokens = || {
+        get(tokens::own, says("Lists the caller's tokens for programs.").gives(TOKENS)).post(
+            tokens::add_own,
+            says("Makes a token for a program, which is shown once.").gives_with(201, "Token"),
+        )
+    };
+    let token = || delete(tokens::revoke_own, says("Revokes a token of the caller's.").gives("Notice"));
+    Routes::new("sign-in")
+        .at("/api/v1/auth/me", get(status::me, says("Shows the caller's account.").gives("Account")))
+        .at(
+            "/api/v1/auth/change-password",
+            post(password::change, says("Changes the caller's password.").gives("Notice").fails(&[400])),
+        )
+        .at("/api/v1/auth/tokens", tokens())
+        .at("/api/v1/auth/tokens/{id}", token())
+        .at("/api/v1/auth/pats", tokens())
+        .at("/api/v1/auth/pats/{id}", token())
+}
+
+/// Routes of administrators.
+pub(super) fn operator_routes() -> Routes {
+    Routes::new("accounts")
+        .at(
+            "/api/accounts",
+            get(accounts::list, says("Lists the accounts.").gives("{accounts: [Account]}"))
+                .post(accounts::add, says("Makes an account.").gives_with(201, "Account").fails(&[409])),
+        )
+        .at("/api/accounts/{who}", delete(accounts::remove, says("Removes an account.").gives("Account")))
+        .at(
+            "/api/accounts/{who}/password",
+            put(
+                accounts::set_password,
+                says("Sets a password and ends the account's sessions.").gives("Account"),
+            ),
+        )
+        .at(
+            "/api/accounts/{who}/adopt",
+            post(
+                accounts::adopt,
+                says("Gives an account the threads and the memory that were there without one.")
+                    .gives("Account"),
+            ),
+        )
+        .at(
+            "/api/tokens",
+            get(tokens::all, says("Lists everybody's tokens for programs.").gives(TOKENS)).post(
+                tokens::add,
+                says("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
+            ),
+        )
+        .at("/api/tokens/{id}", delete(tokens::revoke, says("Revokes anybody's token.").gives("Notice")))
+}

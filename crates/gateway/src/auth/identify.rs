@@ -1,0 +1,246 @@
+//! The maker of a request, by the proof that it shows.
+//!
+//! A proof that is shown and wrong is an error: it never makes somebody the next best one. The order is that of DeerFlow: the
+//! token of the installation's programs, a token in the header, a session, the page's cookie, and nothing at all.
+
+use super::{
+    super::{
+        GatewayState,
+        caller::{Caller, CallerRole},
+        errors::refuse,
+        guard::{self, ShownProof, bearer},
+        guests::Visitor,
+    },
+    answer::{coded, unstored},
+    cookies::{self, cookie},
+    scopes::{self, ScopeNeed},
+    session::SessionFault,
+};
+use axum::{
+    http::{HeaderMap, Method, StatusCode},
+    response::Response,
+};
+use pudu_client::{
+    base::{UserId, digest},
+    store::UserAccount,
+};
+use pudu_dispatch::bus::STORE_TIMEOUT;
+use pudu_kit::clock;
+use pudu_people::accounts;
+use std::net::IpAddr;
+
+const INTERNAL_TOKEN: &str = "x-deerflow-internal-token";
+const INTERNAL_OWNER: &str = "x-deerflow-owner-user-id";
+/// Said of a program's token that lets nobody in, in the same words whether there was one.
+const NO_TOKEN: &str = "This token is unknown, revoked or expired. Make a new one by POST /api/v1/auth/tokens after you signed in, or by `pudu token add NAME --user EMAIL --scope SCOPES`";
+
+/// How somebody proved who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The operator's token.
+    Operator,
+    /// A session of this account.
+    Session(Box<UserAccount>),
+    /// A program's token of this name.
+    ApiToken(String),
+    /// The token of the installation's own programs.
+    Internal,
+    /// None: sign-in is off.
+    Disabled,
+    /// None: nobody has an account, and whoever reaches the gateway is of this machine.
+    Local,
+}
+
+/// A request, as far as it says who makes it.
+#[derive(Clone, Copy)]
+pub(crate) struct ShownRequest<'r> {
+    pub(crate) method: &'r Method,
+    pub(crate) path: &'r str,
+    pub(crate) query: Option<&'r str>,
+    pub(crate) headers: &'r HeaderMap,
+    pub(crate) from: IpAddr,
+    pub(crate) visitor: &'r Visitor,
+}
+
+impl Proof {
+    /// Returns whether somebody with this proof sees everybody's things: an administrator, and whoever is of this machine as long
+    /// as nobody has an account.
+    pub(crate) fn sees_all(&self, caller: &Caller) -> bool {
+        caller.is_admin() || *self == Self::Local
+    }
+
+    /// Returns the name by which the audit knows whoever decides with this proof.
+    pub(crate) fn decider(&self, caller: &Caller) -> String {
+        match self {
+            Self::ApiToken(name) => format!("{} (token {name})", caller.user),
+            _ => caller.audit_name().to_owned(),
+        }
+    }
+}
+
+/// Finds out who makes a request; the error is the answer to somebody who may not.
+pub(crate) async fn identify(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+) -> Result<(Caller, Proof), Response> {
+    if request.headers.contains_key(INTERNAL_TOKEN) {
+        return internal(gateway, request).await;
+    }
+    if let Some(bearer) = bearer(request.headers)
+        && bearer.starts_with(accounts::TOKEN_PREFIX)
+        && !gateway.0.guard.shows_token(request.headers)
+    {
+        return api_token(gateway, request, bearer).await;
+    }
+    let has_bearer = bearer(request.headers).is_some();
+    let session =
+        cookie(request.headers, cookies::SESSION).filter(|session| !session.is_empty() && !has_bearer);
+    let fault = match session {
+        Some(session) => match session_of(gateway, session).await? {
+            Ok(account) => return checked_session(request, account).map_err(|refusal| *refusal),
+            Err(fault) => Some(fault),
+        },
+        None => None,
+    };
+    if gateway.0.sign_in.config.disabled && !has_bearer {
+        return Ok((operator(), Proof::Disabled));
+    }
+    without_account(gateway, request, fault).await
+}
+
+/// Lets the operator in, and whoever is of this machine as long as nobody has an account.
+async fn without_account(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+    fault: Option<(&'static str, &'static str)>,
+) -> Result<(Caller, Proof), Response> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    // Where a provider says who people are, nobody is let in unasked before the first one came.
+    let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.are_there();
+    let signed_in = guards_all || db.has_accounts().await.map_err(|error| unstored(&error))?;
+    let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
+    match (shown, fault) {
+        (ShownProof::Token, _) => Ok((operator(), Proof::Operator)),
+        (ShownProof::Nothing, _) if !signed_in => {
+            Ok((Caller { user: UserId::local(), role: CallerRole::User }, Proof::Local))
+        }
+        (ShownProof::Nothing, Some((code, message))) => Err(coded(StatusCode::UNAUTHORIZED, code, message)),
+        (ShownProof::Nothing, None)
+            if gateway.0.sign_in.providers.are_there() || db.has_accounts().await.unwrap_or(false) =>
+        {
+            Err(coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"))
+        }
+        (shown, _) => Err(shown.refusal()),
+    }
+}
+
+/// Returns whom the operator's token makes somebody.
+pub(crate) fn operator() -> Caller {
+    Caller { user: UserId::local(), role: CallerRole::Admin }
+}
+
+async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(Caller, Proof), Response> {
+    let guard = &gateway.0.guard;
+    let shown = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
+    let right =
+        gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(shown, token));
+    if !right {
+        let wrong = refuse(
+            StatusCode::UNAUTHORIZED,
+            "X-DeerFlow-Internal-Token has another token than this gateway's",
+        );
+        return Err(guard.refuse_wrong(request.headers, request.from, wrong).await);
+    }
+    request.visitor.prove();
+    let owner = request.headers.get(INTERNAL_OWNER).map(|owner| owner.to_str().unwrap_or_default().trim());
+    let user = match owner {
+        None => UserId::local(),
+        Some(raw) => UserId::of(raw)
+            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "X-DeerFlow-Owner-User-Id names nobody"))?,
+    };
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
+    let role = account.map_or(CallerRole::User, |account| role_of(&account));
+    Ok((Caller { user, role }, Proof::Internal))
+}
+
+async fn api_token(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+    shown: &str,
+) -> Result<(Caller, Proof), Response> {
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let now = clock::now();
+    let found = db.api_token(&digest(shown), now).await.map_err(|error| unstored(&error))?;
+    let known = match &found {
+        // A token of somebody who is gone is none.
+        Some(token) if token.user != UserId::local() => {
+            db.account_of(&token.user).await.map_err(|error| unstored(&error))?.is_some()
+        }
+        found => found.is_some(),
+    };
+    let Some(token) = found.filter(|_| known) else {
+        let wrong = coded(StatusCode::UNAUTHORIZED, "token_invalid", NO_TOKEN);
+        return Err(gateway.0.guard.refuse_wrong(request.headers, request.from, wrong).await);
+    };
+    request.visitor.prove();
+    let has = |wanted: &str| token.scopes.split(' ').any(|scope| scope == wanted);
+    match scopes::needed(request.method, request.path, request.query) {
+        ScopeNeed::Scopes(wanted) => {
+            if let Some(missing) = wanted.iter().find(|wanted| !has(wanted)) {
+                let told = format!("this token has no scope {missing}");
+                return Err(refuse(StatusCode::FORBIDDEN, &told));
+            }
+        }
+        ScopeNeed::Person => {
+            return Err(refuse(
+                StatusCode::FORBIDDEN,
+                "no token may do this: sign in, or use the operator's token",
+            ));
+        }
+    }
+    if let Err(error) = db.note_api_token_use(&token, now).await {
+        tracing::warn!(%error, "failed to note the use of a token");
+    }
+    Ok((Caller { user: token.user, role: CallerRole::User }, Proof::ApiToken(token.name)))
+}
+
+/// Returns the account whose session it is, or the code and the words of what is wrong with it.
+async fn session_of(
+    gateway: &GatewayState,
+    session: &str,
+) -> Result<Result<UserAccount, (&'static str, &'static str)>, Response> {
+    let invalid = ("token_invalid", "This session is not valid any more: sign in again");
+    let claims = match gateway.0.sign_in.key.read(session, clock::now() / 1000) {
+        Ok(claims) => claims,
+        Err(SessionFault::Expired) => {
+            return Ok(Err(("token_expired", "This session has ended: sign in again")));
+        }
+        Err(SessionFault::Invalid) => return Ok(Err(invalid)),
+    };
+    let user = UserId::of(&claims.sub).ok().filter(|user| user.as_str() == claims.sub);
+    let Some(user) = user else { return Ok(Err(invalid)) };
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
+    Ok(match account {
+        None => Err(("user_not_found", "Whose session this is has no account any more")),
+        Some(account) if account.token_version != claims.ver => Err(invalid),
+        Some(account) => Ok(account),
+    })
+}
+
+fn checked_session(
+    request: ShownRequest<'_>,
+    account: UserAccount,
+) -> Result<(Caller, Proof), Box<Response>> {
+    request.visitor.prove();
+    if let Some(fault) = cookies::csrf_fault(request.method, request.headers) {
+        return Err(Box::new(refuse(StatusCode::FORBIDDEN, fault)));
+    }
+    let caller = Caller { user: account.user.clone(), role: role_of(&account) };
+    Ok((caller, Proof::Session(Box::new(account))))
+}
+
+fn role_of(account: &UserAccount) -> CallerRole {
+    if account.role == accounts::ADMIN { CallerRole::Admin } else { CallerRole::User }
+}

@@ -1,0 +1,41 @@
+//! The providers by which people sign in.
+
+use super::{provider::IdentityProvider, ring_provider};
+use indexmap::IndexMap;
+use pudu_config::OidcConfig;
+
+/// The providers by which people sign in, and where the browser goes afterwards.
+#[derive(Default)]
+pub(in crate::auth) struct Providers {
+    frontend: String,
+    providers: IndexMap<String, IdentityProvider>,
+}
+
+impl Providers {
+    pub(in crate::auth) fn new(config: Option<&OidcConfig>) -> Self {
+        ring_provider::install();
+        let Some(config) = config else { return Self::default() };
+        let all = config.providers.iter();
+        let providers =
+            all.map(|(name, provider)| (name.clone(), IdentityProvider::new(provider.clone()))).collect();
+        Self { frontend: config.frontend.clone(), providers }
+    }
+
+    /// Returns whether there are any.
+    pub(in crate::auth) fn are_there(&self) -> bool {
+        !self.providers.is_empty()
+    }
+
+    /// Returns the address of the pages to which people come back; none if they are on the gateway's own host.
+    pub(super) fn frontend(&self) -> &str {
+        &self.frontend
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &IdentityProvider)> {
+        self.providers.iter()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&IdentityProvider> {
+        self.providers.get(name)
+    }
+}

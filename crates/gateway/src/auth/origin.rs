@@ -1,0 +1,157 @@
+//! From where a request comes: the client's address, and the origin that a browser is at.
+//!
+//! A proxy's word counts for the client's address only where the operator trusts the proxy. For the origin it counts from
+//! proxies of this machine and its network too, as Next.js is one: no page of another site can make a browser send such a
+//! header.
+
+use super::super::failures;
+use axum::http::{HeaderMap, header};
+use pudu_config::AuthConfig;
+use std::net::IpAddr;
+
+/// Returns who asks, as far as it can be known.
+pub(super) fn client(config: &AuthConfig, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
+    let connected = connected.to_canonical();
+    let trusted = |address: &IpAddr| config.trusted_proxies.iter().any(|network| network.contains(address));
+    let told = trusted(&connected).then(|| real_ip(headers).or_else(|| forwarded_for(headers, trusted)));
+    failures::network(told.flatten().unwrap_or(connected))
+}
+
+fn real_ip(headers: &HeaderMap) -> Option<IpAddr> {
+    Some(text(headers, "x-real-ip")?.parse::<IpAddr>().ok()?.to_canonical())
+}
+
+/// Returns the last address that no trusted proxy has: what stands before it came with the request.
+fn forwarded_for(headers: &HeaderMap, trusted: impl Fn(&IpAddr) -> bool) -> Option<IpAddr> {
+    let lines = headers.get_all("x-forwarded-for").iter().rev();
+    let addresses = lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
+    let mut told = addresses.map(|address| address.trim().parse::<IpAddr>().ok().map(|ip| ip.to_canonical()));
+    told.find(|address| address.is_none_or(|address| !trusted(&address))).flatten()
+}
+
+/// Returns whether somebody of this machine asks, and no proxy asks for somebody else.
+pub(super) fn is_of_this_machine(connected: IpAddr, headers: &HeaderMap) -> bool {
+    let is_local =
+        |address: &str| address.trim().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
+    let addresses = ["x-forwarded-for", "x-real-ip"].iter().flat_map(|name| headers.get_all(*name));
+    let all_local = addresses.flat_map(|line| line.to_str().unwrap_or("?").split(',')).all(is_local);
+    let host = text(headers, "x-forwarded-host");
+    connected.to_canonical().is_loopback()
+        && all_local
+        && !headers.contains_key("forwarded")
+        && host.is_none_or(is_local_host)
+}
+
+/// Returns whether the browser came by HTTPS, as a proxy before the gateway says.
+pub(crate) fn is_https(headers: &HeaderMap) -> bool {
+    let proto = text(headers, "x-forwarded-proto").map(|proto| first(proto).to_lowercase());
+    forwarded(headers, "proto").or(proto).is_some_and(|proto| proto == "https")
+}
+
+/// Returns whether the browser and the gateway are on one machine.
+pub(super) fn is_local(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let told = text(headers, "x-forwarded-host").map(first);
+    host.is_some_and(is_local_host) && told.is_none_or(is_local_host)
+}
+
+/// Returns the host, with its port, that a proxy says the browser is at.
+pub(crate) fn forwarded_host(headers: &HeaderMap) -> Option<String> {
+    let told = text(headers, "x-forwarded-host").map(|host| first(host).to_owned());
+    let host = forwarded(headers, "host").or(told)?;
+    let port = text(headers, "x-forwarded-port").map(first);
+    let has_port = host.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+    Some(match port.filter(|_| !has_port) {
+        Some(port) if !matches!(port, "80" | "443") => format!("{host}:{port}"),
+        _ => host,
+    })
+}
+
+/// Returns whether a host, with or without a port, is a name of this machine that no DNS server answers for.
+pub(crate) fn is_local_host(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Returns a part of the first entry of `Forwarded`, in lower case.
+fn forwarded(headers: &HeaderMap, part: &str) -> Option<String> {
+    let mut parts = first(text(headers, "forwarded")?).split(';').filter_map(|pair| pair.split_once('='));
+    let (_, value) = parts.find(|(name, _)| name.trim().eq_ignore_ascii_case(part))?;
+    Some(value.trim().trim_matches('"').to_lowercase()).filter(|value| !value.is_empty())
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+}
+
+fn first(list: &str) -> &str {
+    list.split(',').next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_for_whom_it_asks() {
+        let trusted_proxies = vec!["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
+        let config = AuthConfig { trusted_proxies, ..AuthConfig::default() };
+        let check = |connected: &str, pairs: &[(&'static str, &str)], expected: &str| {
+            let expected: IpAddr = expected.parse().unwrap();
+            assert_eq!(client(&config, connected.parse().unwrap(), &headers(pairs)), expected, "{pairs:?}");
+        };
+        let (real, forwarded) = ("x-real-ip", "x-forwarded-for");
+        check("203.0.113.7", &[], "203.0.113.7");
+        check("203.0.113.7", &[(real, "198.51.100.1"), (forwarded, "198.51.100.1")], "203.0.113.7");
+        check("127.0.0.1", &[(real, "198.51.100.1")], "127.0.0.1");
+        check("10.1.1.1", &[(real, "198.51.100.1")], "198.51.100.1");
+        check("::ffff:10.1.1.1", &[(real, "198.51.100.1")], "198.51.100.1");
+        check("10.1.1.1", &[(forwarded, "192.0.2.9, 198.51.100.1")], "198.51.100.1");
+        check("10.1.1.1", &[(forwarded, "192.0.2.9, 198.51.100.1, 10.2.2.2")], "198.51.100.1");
+        check("10.1.1.1", &[(forwarded, "192.0.2.9, unknown")], "10.1.1.1");
+        check("10.1.1.1", &[], "10.1.1.1");
+        check("::1", &[(real, "2001:db8:1:2:3:4:5:6")], "2001:db8:1:2::");
+    }
+
+    #[test]
+    fn a_proxy_asks_for_somebody_else_unless_it_says_that_they_are_of_this_machine() {
+        let check = |connected: &str, pairs: &[(&'static str, &str)], expected: bool| {
+            let told = is_of_this_machine(connected.parse().unwrap(), &headers(pairs));
+            assert_eq!(told, expected, "{connected} {pairs:?}");
+        };
+        check("127.0.0.1", &[], true);
+        check("::1", &[("x-forwarded-for", "::1, 127.0.0.1"), ("x-forwarded-host", "localhost:3000")], true);
+        check("127.0.0.1", &[("x-forwarded-for", "203.0.113.7")], false);
+        check("127.0.0.1", &[("x-forwarded-for", "127.0.0.1, 203.0.113.7")], false);
+        check("127.0.0.1", &[("x-real-ip", "unknown")], false);
+        check("127.0.0.1", &[("x-forwarded-host", "pudu.example")], false);
+        check("127.0.0.1", &[("forwarded", "for=127.0.0.1")], false);
+        check("10.0.0.1", &[], false);
+    }
+
+    #[test]
+    fn the_browsers_host_is_told_by_proxies() {
+        let check = |pairs: &[(&'static str, &str)], expected: Option<&str>| {
+            assert_eq!(forwarded_host(&headers(pairs)).as_deref(), expected, "{pairs:?}");
+        };
+        check(&[], None);
+        check(&[("x-forwarded-host", "app.example, other")], Some("app.example"));
+        check(&[("forwarded", "proto=https;Host=\"App.example\"")], Some("app.example"));
+        check(&[("x-forwarded-host", "app.example"), ("x-forwarded-port", "8443")], Some("app.example:8443"));
+        check(&[("x-forwarded-host", "app.example:1"), ("x-forwarded-port", "8443")], Some("app.example:1"));
+        assert!(is_https(&headers(&[("x-forwarded-proto", "https, http")])) && !is_https(&headers(&[])));
+        assert!(
+            is_local(&headers(&[("host", "[::1]:8001")])) && is_local(&headers(&[("host", "a.localhost:1")]))
+        );
+        assert!(!is_local(&headers(&[("host", "127.0.0.1:8001"), ("x-forwarded-host", "app.example")])));
+    }
+}

@@ -1,0 +1,112 @@
+//! A new password, which ends all other sessions.
+
+use super::{
+    super::{GatewayState, errors::refuse},
+    answer::{broken, coded, invalid, unstored},
+    desk::with_session,
+    identify::Proof,
+    limits::AttemptKey,
+    login,
+};
+use crate::json::{BodyRejection, Json};
+use axum::{
+    Extension,
+    extract::{ConnectInfo, State},
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use pudu_client::store::{ChangedPassword, PasswordChange, UserAccount};
+use pudu_dispatch::bus::STORE_TIMEOUT;
+use pudu_people::{
+    accounts::{self, AccountChange},
+    passwords::{self, PasswordCheck},
+};
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+use std::net::SocketAddr;
+
+/// A change of a password.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct NewPassword {
+    #[schemars(with = "String")]
+    current_password: SecretString,
+    #[schemars(with = "String")]
+    new_password: SecretString,
+    new_email: Option<String>,
+    remember_me: Option<bool>,
+}
+
+/// Changes the password of whoever is signed in.
+pub(super) async fn change(
+    State(gateway): State<GatewayState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(proof): Extension<Proof>,
+    headers: HeaderMap,
+    body: Result<Json<NewPassword>, BodyRejection>,
+) -> Response {
+    let Proof::Session(account) = proof else {
+        let told = "Password changes are only available to whoever has signed in with one.";
+        return coded(StatusCode::BAD_REQUEST, "invalid_credentials", told);
+    };
+    let new = match body {
+        Ok(Json(new)) => new,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    let email = match new.new_email.as_deref().map(accounts::email) {
+        Some(None) => return invalid("new_email", "value is not a valid email address"),
+        email => email.flatten(),
+    };
+    if let Some(why) = passwords::objection(&new.new_password) {
+        return invalid("new_password", why);
+    }
+    let sign_in = &gateway.0.sign_in;
+    let from = AttemptKey::From("password", login::client(sign_in, &headers, peer.ip()));
+    let keys = [from, AttemptKey::named("password", account.user.as_str())];
+    if let Some(refusal) = sign_in.attempt(&keys, "password") {
+        return refusal;
+    }
+    match changed(&gateway, &account, &new, email).await {
+        Ok(account) => {
+            sign_in.limits.succeeded(&keys);
+            let told = Json(json!({ "message": "Password changed successfully" }));
+            with_session(sign_in, &headers, &account, new.remember_me, told)
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+async fn changed(
+    gateway: &GatewayState,
+    account: &UserAccount,
+    new: &NewPassword,
+    email: Option<String>,
+) -> Result<UserAccount, Response> {
+    let passwords = &gateway.0.sign_in.passwords;
+    let wrong = |told: &str| coded(StatusCode::BAD_REQUEST, "invalid_credentials", told);
+    let Some(hash) = account.password_hash.as_deref() else {
+        return Err(wrong("OAuth users cannot change password"));
+    };
+    let check = passwords.check(&new.current_password, Some(hash)).await.map_err(|error| broken(&error))?;
+    if check == PasswordCheck::Wrong {
+        return Err(wrong("Current password is incorrect"));
+    }
+    let hash = passwords.hash(&new.new_password).await.map_err(|error| broken(&error))?;
+    let (user, token_version) = (account.user.clone(), account.token_version);
+    let change = PasswordChange { user, token_version, hash, email, revokes_tokens: false };
+    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let work = db.change_password(change);
+    let user = account.user.as_str();
+    let changed = accounts::audited(&db, user, (AccountChange::SetPassword, user), work).await;
+    match changed.map_err(|error| unstored(&error))? {
+        ChangedPassword::Changed { token_version } => Ok(UserAccount { token_version, ..account.clone() }),
+        ChangedPassword::Taken => {
+            Err(coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already in use"))
+        }
+        ChangedPassword::Stale => {
+            let told = "The password was changed meanwhile: sign in again";
+            Err(coded(StatusCode::UNAUTHORIZED, "token_invalid", told))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Whoever makes a request: which user they are, and what they may do.
+
+use super::{GatewayState, errors::refuse};
+use axum::{
+    extract::FromRequestParts,
+    http::{StatusCode, request::Parts},
+    response::Response,
+};
+use pudu_client::base::UserId;
+use pudu_people::accounts;
+
+/// Whoever makes a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    /// The user that they are: whose threads, memory and limits they have.
+    pub(super) user: UserId,
+    /// What they may do besides using their own.
+    pub(super) role: CallerRole,
+}
+
+/// What somebody may do besides using their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallerRole {
+    /// Nothing.
+    User,
+    /// Whatever changes the installation.
+    Admin,
+}
+
+impl Caller {
+    /// Returns the name by which the audit knows them.
+    pub(super) fn audit_name(&self) -> &str {
+        match self.is_admin() && self.user == UserId::local() {
+            true => accounts::OPERATOR,
+            false => self.user.as_str(),
+        }
+    }
+
+    /// Returns whether they may change the installation.
+    pub(super) fn is_admin(&self) -> bool {
+        self.role == CallerRole::Admin
+    }
+}
+
+impl FromRequestParts<GatewayState> for Caller {
+    type Rejection = Response;
+
+    /// Takes whom the guard has noted. A route that no guard watches has no caller.
+    async fn from_request_parts(parts: &mut Parts, _: &GatewayState) -> Result<Self, Response> {
+        let unknown = || refuse(StatusCode::UNAUTHORIZED, "nobody is known to ask");
+        parts.extensions.get().cloned().ok_or_else(unknown)
+    }
+}

@@ -1,0 +1,70 @@
+//! Whether the daemon lives, and whether it can do its work.
+
+use super::GatewayState;
+use crate::json::Json;
+use axum::{extract::State, http::StatusCode};
+use pudu_channels::HealthState;
+use pudu_dispatch::local;
+use serde_json::{Value, json};
+
+/// Answers that the process lives.
+pub(super) async fn health(State(gateway): State<GatewayState>) -> Json<Value> {
+    Json(
+        json!({ "status": "healthy", "service": "pudu", "uptime_seconds": gateway.0.started.elapsed().as_secs() }),
+    )
+}
+
+/// Answers as LangGraph's server does.
+pub(super) async fn ok() -> Json<Value> {
+    Json(json!({ "ok": true }))
+}
+
+/// Returns the version, and which of LangGraph's optional parts there are.
+pub(super) async fn info() -> Json<Value> {
+    let flags = json!({ "assistants": true, "crons": false, "langsmith": false });
+    Json(json!({ "service": "pudu", "version": env!("CARGO_PKG_VERSION"), "flags": flags }))
+}
+
+/// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is
+/// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
+/// daemon would take it from all the others.
+pub(super) async fn ready(State(gateway): State<GatewayState>) -> (StatusCode, Json<Value>) {
+    let shared = &gateway.0.shared;
+    let store = shared.db.ping().await.is_ok();
+    let model = !shared.client.models().is_empty();
+    let draining = shared.drain.is_cancelled();
+    let mut channels = serde_json::Map::new();
+    let (mut there, mut away, mut full) = (0, Vec::new(), Vec::new());
+    for (name, account) in shared.accounts.all() {
+        let state = account.channel().health().state;
+        channels.insert(name.clone(), json!(state));
+        if shared.inbox.is_full(&name) {
+            full.push(name.clone());
+        }
+        match state {
+            // The page is this process: it says nothing of platforms.
+            _ if name == local::ACCOUNT => {}
+            HealthState::Ready => there += 1,
+            _ => away.push(name),
+        }
+    }
+    let platforms = channels.keys().filter(|name| *name != local::ACCOUNT);
+    let room = match platforms.clone().count() {
+        0 => full.is_empty(),
+        _ => platforms.clone().any(|name| !full.contains(name)),
+    };
+    let connected = there > 0 || away.is_empty();
+    let ready = store && room && model && connected && !draining;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let facts = json!({
+        "ready": ready,
+        "store": store,
+        "inbox_has_room": room,
+        "full": full,
+        "model": model,
+        "draining": draining,
+        "away": away,
+        "channels": channels,
+    });
+    (status, Json(facts))
+}

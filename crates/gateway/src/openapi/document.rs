@@ -1,0 +1,229 @@
+//! The document: its operations, the proofs that they ask for, and their errors.
+
+use super::{
+    about::Content,
+    input::RequestParts,
+    parameters,
+    routes::{Access, RouteList, RouteOperation},
+    shapes,
+};
+use crate::auth;
+use axum::{
+    Extension,
+    body::Bytes,
+    http::{Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, OnceLock};
+
+/// Explains the API at the top of the document.
+const INTRODUCTION: &str = "The HTTP API of pudu: its chats, and the threads and runs of LangGraph's clients and \
+    DeerFlow's web frontend. On a loopback address nothing has to be shown until somebody has an account; everywhere \
+    else, and for administrators' operations, each request shows a session, a program's token or the operator's token. \
+    Every error is `{\"detail\": …}`.";
+
+/// Statuses of errors, and when they come.
+const ERRORS: &[(u16, &str, &str)] = &[
+    (400, "BadRequest", "A part of the request cannot be read."),
+    (401, "Unauthorized", "The proof is missing or wrong."),
+    (403, "Forbidden", "The caller may not do this, or the request comes from another site."),
+    (404, "NotFound", "There is no such thing, or it belongs to somebody else."),
+    (408, "TooSlow", "The body arrived too slowly."),
+    (409, "Conflict", "The state does not permit it now."),
+    (410, "Gone", "It is over: nothing waits for this any more."),
+    (412, "Changed", "The file has changed since it was read."),
+    (413, "TooLarge", "The body, or a part of it, is too large."),
+    (415, "WrongType", "The media type is not taken."),
+    (416, "OutOfRange", "The range is outside of the file."),
+    (422, "Invalid", "A value is missing or invalid."),
+    (429, "TooMany", "There were too many attempts from this address."),
+    (500, "Failed", "Something failed that the log tells."),
+    (502, "ModelFailed", "The model gave nothing that can be used."),
+    (503, "Unavailable", "The daemon or its store cannot answer now; the request may be sent again."),
+];
+
+/// The operations of a gateway, and the document made of them when it is first asked for.
+pub(crate) struct Document {
+    routes: RouteList,
+    text: OnceLock<Bytes>,
+    /// What people read of it.
+    page: OnceLock<Bytes>,
+}
+
+/// Serves the document. It tells nothing about anybody, so everybody who reaches the gateway may read it.
+pub(crate) async fn document(Extension(document): Extension<Arc<Document>>) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, document.text.get_or_init(|| document.whole().to_string().into()).clone()).into_response()
+}
+
+impl Document {
+    /// Makes the document of these routes.
+    pub(crate) fn of(routes: RouteList) -> Self {
+        Self { routes, text: OnceLock::new(), page: OnceLock::new() }
+    }
+
+    /// Returns the page for people, which is made once.
+    pub(super) fn page(&self, make: impl FnOnce(&Value) -> String) -> Bytes {
+        self.page.get_or_init(|| make(&self.whole()).into()).clone()
+    }
+
+    /// Returns the document as JSON.
+    fn whole(&self) -> Value {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        let mut schemas = settings.into_generator();
+        let mut paths = Map::new();
+        for operation in &self.routes.operations {
+            let path = paths.entry(template(&operation.path)).or_insert_with(|| json!({}));
+            path[operation.method.as_str().to_ascii_lowercase()] = described(operation, &mut schemas);
+        }
+        let missing = self.routes.missing.iter().map(|part| (template(&part.path), json!(part.why)));
+        json!({
+            "openapi": "3.1.0",
+            "info": { "title": "pudu", "version": env!("CARGO_PKG_VERSION"), "description": INTRODUCTION },
+            "paths": paths,
+            "components": {
+                "schemas": components(&mut schemas),
+                "responses": errors(),
+                "securitySchemes": proofs(),
+            },
+            "x-not-there": missing.collect::<Map<_, _>>(),
+        })
+    }
+}
+
+/// Returns a path of the router as OpenAPI writes it.
+fn template(path: &str) -> String {
+    path.replace("{*", "{")
+}
+
+fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value {
+    let about = &operation.about;
+    let mut parts = RequestParts::default();
+    (operation.describe)(schemas, &mut parts);
+    if parameters::checks_a_name(&operation.path) {
+        parts.errors.insert(422);
+    }
+    let mut responses: Map<String, Value> = Map::new();
+    for (status, content) in &about.answers {
+        let response = responses
+            .entry(status.to_string())
+            .or_insert_with(|| json!({ "description": described_status(*status) }));
+        if let Some((media_type, schema)) = content.shown() {
+            response["content"][media_type] = schema;
+        }
+    }
+    let refused = match operation.access {
+        Access::Open => &[403, 503][..],
+        Access::Known | Access::Admin => &[401, 403, 429, 503],
+    };
+    for status in refused.iter().chain(&about.errors).chain(&parts.errors) {
+        let told = || match ERRORS.iter().find(|(known, ..)| known == status) {
+            Some((_, name, _)) => json!({ "$ref": format!("#/components/responses/{name}") }),
+            None => json!({ "description": described_status(*status) }),
+        };
+        responses.entry(status.to_string()).or_insert_with(told);
+    }
+    let mut told = json!({
+        "operationId": id(operation),
+        "summary": about.summary,
+        "tags": [operation.tag],
+        "security": security(operation),
+        "parameters": parameters::parameters(operation, &parts),
+        "responses": responses,
+    });
+    if let Some((media_type, schema)) = parts.body {
+        let is_required = media_type != "application/json" || !is_any(&schema);
+        told["requestBody"] =
+            json!({ "required": is_required, "content": { media_type: { "schema": schema } } });
+    }
+    if operation.access == Access::Admin {
+        told["description"] = json!("For administrators.");
+    }
+    told
+}
+
+/// Returns whether a body of this schema may be left out: the handler reads it by itself.
+fn is_any(schema: &Schema) -> bool {
+    schema.as_object().is_some_and(|object| object.len() == 1 && object.contains_key("type"))
+}
+
+fn described_status(status: u16) -> &'static str {
+    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("answer")
+}
+
+/// Returns a name for the operation that no other one has.
+fn id(operation: &RouteOperation) -> String {
+    let mut id = operation.method.as_str().to_ascii_lowercase();
+    for segment in
+        operation.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|segment| !segment.is_empty())
+    {
+        id.push('_');
+        id.push_str(segment);
+    }
+    if operation.path.len() > 1 && operation.path.ends_with('/') {
+        id.push('_');
+    }
+    id
+}
+
+/// Returns which proofs the operation takes, each alternative with the scope that a program's token needs.
+fn security(operation: &RouteOperation) -> Value {
+    if operation.access == Access::Open {
+        return json!([]);
+    }
+    let changes = operation.method != Method::GET;
+    let session = if changes { json!({ "session": [], "csrf": [] }) } else { json!({ "session": [] }) };
+    json!([session, { "page": [] }, { "token": auth::scopes(&operation.method, &operation.path) }])
+}
+
+fn proofs() -> Value {
+    json!({
+        "session": {
+            "type": "apiKey", "in": "cookie", "name": auth::SESSION_COOKIE, "description": "The session of somebody who signed in.",
+        },
+        "csrf": {
+            "type": "apiKey", "in": "header", "name": auth::CSRF_HEADER,
+            "description": "The value of the cookie `csrf_token`, with each change that a session makes.",
+        },
+        "page": { "type": "apiKey", "in": "cookie", "name": auth::PAGE_COOKIE, "description": "The operator's token, as `/api/session` gives it to a browser." },
+        "token": { "type": "http", "scheme": "bearer", "description": "A program's token with the named scope, or the operator's token." },
+    })
+}
+
+fn errors() -> Value {
+    let content = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
+    let told = |text| json!({ "description": text, "content": content });
+    ERRORS.iter().map(|(_, name, text)| ((*name).to_owned(), told(text))).collect::<Map<_, _>>().into()
+}
+
+fn components(schemas: &mut SchemaGenerator) -> Value {
+    let mut all = schemas.take_definitions(true);
+    let named = shapes::NAMED
+        .iter()
+        .map(|(name, shape)| ((*name).to_owned(), shapes::schema(shape).unwrap_or_default()));
+    all.extend(named);
+    let detail = "Words for people; an object with a code, or a list of places, where a program needs them.";
+    let error = json!({ "type": "object", "required": ["detail"], "properties": { "detail": { "description": detail } } });
+    all.insert("Error".to_owned(), error);
+    all.into()
+}
+
+impl Content {
+    /// Returns the media type and what the document says of it.
+    fn shown(&self) -> Option<(&'static str, Value)> {
+        match self {
+            Self::Nothing => None,
+            Self::Json(shape) => {
+                Some(("application/json", json!({ "schema": shapes::schema(shape).unwrap_or_default() })))
+            }
+            // OpenAPI 3.1 has no schema for the events of a stream.
+            Self::Events => Some(("text/event-stream", json!({}))),
+            Self::Bytes(media_type) => Some((media_type, json!({}))),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a request brings, as the extractors of its handler read it.
+
+use crate::{
+    caller::Caller,
+    json::{Form, Json},
+    query::Query,
+};
+use axum::{
+    Extension,
+    body::Bytes,
+    extract::{ConnectInfo, Multipart, Path, RawQuery, Request, State},
+    http::{HeaderMap, Method},
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::collections::BTreeSet;
+
+/// Parts of a request that have a schema.
+#[derive(Default)]
+pub(crate) struct RequestParts {
+    /// Schemas of the path's parameters, in the order of the path.
+    pub(super) path: Vec<Schema>,
+    /// Schema of the query: an object with a property for each parameter.
+    pub(super) query: Option<Schema>,
+    /// Media type and schema of the body.
+    pub(super) body: Option<(&'static str, Schema)>,
+    /// Statuses of requests whose parts cannot be read.
+    pub(super) errors: BTreeSet<u16>,
+}
+
+/// An extractor that tells what it reads.
+pub(crate) trait Described {
+    /// Adds what the extractor reads.
+    fn describe(_schemas: &mut SchemaGenerator, _parts: &mut RequestParts) {}
+}
+
+impl<T> Described for State<T> {}
+impl<T> Described for Extension<T> {}
+impl<T> Described for ConnectInfo<T> {}
+impl Described for Caller {}
+impl Described for HeaderMap {}
+impl Described for Method {}
+impl Described for RawQuery {}
+impl Described for Request {}
+
+impl RequestParts {
+    fn takes(&mut self, media_type: &'static str, schema: Schema) {
+        self.body = Some((media_type, schema));
+        // Not readable, too slow, too large, another type, other keys.
+        self.errors.extend([400, 408, 413, 415, 422]);
+    }
+}
+
+impl<T: JsonSchema> Described for Json<T> {
+    fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+        parts.takes("application/json", schemas.subschema_for::<T>());
+    }
+}
+
+impl<T: JsonSchema> Described for Form<T> {
+    fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+        parts.takes("application/x-www-form-urlencoded", schemas.subschema_for::<T>());
+    }
+}
+
+impl Described for Multipart {
+    fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
+        let file = json_schema!({ "type": "string", "contentMediaType": "application/octet-stream" });
+        let schema = json_schema!({
+            "type": "object",
+            "properties": { "files": { "type": "array", "items": file } },
+            "required": ["files"],
+        });
+        parts.takes("multipart/form-data", schema);
+    }
+}
+
+/// A body that the handler reads by itself: JSON, or nothing.
+impl Described for Bytes {
+    fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
+        parts.takes("application/json", json_schema!({ "type": "object" }));
+    }
+}
+
+impl<T: JsonSchema> Described for Query<T> {
+    fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
+        // Parameters have no component to refer to.
+        let mut inline = schemars::generate::SchemaSettings::draft2020_12();
+        inline.inline_subschemas = true;
+        parts.query = Some(inline.into_generator().into_root_schema_for::<T>());
+        parts.errors.insert(422);
+    }
+}
+
+impl<T: Described, E> Described for Result<T, E> {
+    fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+        T::describe(schemas, parts);
+    }
+}
+
+impl<T: PathParameters> Described for Path<T> {
+    fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+        T::add(schemas, &mut parts.path);
+        parts.errors.extend([400, 404]);
+    }
+}
+
+/// Parameters of a path: one, or several in its order.
+pub(crate) trait PathParameters {
+    /// Adds the schema of each.
+    fn add(schemas: &mut SchemaGenerator, path: &mut Vec<Schema>);
+}
+
+impl PathParameters for String {
+    fn add(schemas: &mut SchemaGenerator, path: &mut Vec<Schema>) {
+        path.push(schemas.subschema_for::<Self>());
+    }
+}
+
+impl PathParameters for usize {
+    fn add(schemas: &mut SchemaGenerator, path: &mut Vec<Schema>) {
+        path.push(schemas.subschema_for::<Self>());
+    }
+}
+
+impl<A: PathParameters, B: PathParameters> PathParameters for (A, B) {
+    fn add(schemas: &mut SchemaGenerator, path: &mut Vec<Schema>) {
+        A::add(schemas, path);
+        B::add(schemas, path);
+    }
+}
+
+impl<A: PathParameters, B: PathParameters, C: PathParameters> PathParameters for (A, B, C) {
+    fn add(schemas: &mut SchemaGenerator, path: &mut Vec<Schema>) {
+        <(A, B)>::add(schemas, path);
+        C::add(schemas, path);
+    }
+}
+
+/// The arguments of a handler, as axum names them: `((),)` for none, or a marker before them.
+macro_rules! arguments {
+    ($($argument:ident)+) => {
+        impl<Marker, $($argument: Described),+> Described for (Marker, $($argument),+) {
+            fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+                $($argument::describe(schemas, parts);)+
+            }
+        }
+    };
+}
+
+impl Described for ((),) {}
+arguments!(A);
+arguments!(A B);
+arguments!(A B C);
+arguments!(A B C D);
+arguments!(A B C D E);
+arguments!(A B C D E F);

@@ -1,0 +1,207 @@
+//! Routes with their descriptions: one call registers both.
+
+use super::{About, Described, input::RequestParts};
+use crate::{GatewayState, body_limit, unsupported};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Request, rejection::BytesRejection},
+    handler::Handler,
+    http::Method,
+    response::IntoResponse,
+    routing::{MethodFilter, MethodRouter, Route, any, on},
+};
+use schemars::SchemaGenerator;
+use std::{convert::Infallible, sync::Arc};
+use tower::{Layer, Service};
+
+/// Whose requests a route takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everybody's, or those with a proof of their own.
+    Open,
+    /// Of whoever is known.
+    Known,
+    /// Of administrators.
+    Admin,
+}
+
+/// A handler's operation.
+#[derive(Clone)]
+pub(super) struct RouteOperation {
+    pub(super) path: String,
+    pub(super) method: Method,
+    pub(super) about: Arc<About>,
+    pub(super) tag: &'static str,
+    pub(super) access: Access,
+    pub(super) describe: fn(&mut SchemaGenerator, &mut RequestParts),
+}
+
+/// An address at which there is nothing on purpose, and why.
+#[derive(Clone)]
+pub(super) struct MissingPart {
+    pub(super) path: String,
+    pub(super) why: &'static str,
+}
+
+/// Descriptions of all routes.
+pub(crate) struct RouteList {
+    pub(super) operations: Vec<RouteOperation>,
+    pub(super) missing: Vec<MissingPart>,
+}
+
+/// Routes and their descriptions.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    router: Router<GatewayState>,
+    tag: &'static str,
+    operations: Vec<RouteOperation>,
+    missing: Vec<MissingPart>,
+}
+
+/// The handlers of one address and their descriptions.
+pub(crate) struct MethodRoutes {
+    router: MethodRouter<GatewayState>,
+    operations: Vec<RouteOperation>,
+}
+
+macro_rules! methods {
+    ($($name:ident $method:ident),+) => {
+        $(
+            #[doc = concat!("Routes `", stringify!($method), "` to a handler.")]
+            pub(in crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+                handler: H,
+                about: About,
+            ) -> MethodRoutes {
+                MethodRoutes { router: MethodRouter::new(), operations: Vec::new() }.$name(handler, about)
+            }
+        )+
+        impl MethodRoutes {
+            $(
+                #[doc = concat!("Routes `", stringify!($method), "` to a handler as well.")]
+                pub(in crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+                    self,
+                    handler: H,
+                    about: About,
+                ) -> Self {
+                    self.on(MethodFilter::$method, Method::$method, handler, about)
+                }
+            )+
+        }
+    };
+}
+
+methods!(get GET, post POST, put PUT, patch PATCH, delete DELETE);
+
+impl MethodRoutes {
+    fn on<H: Handler<T, GatewayState>, T: Described + 'static>(
+        mut self,
+        filter: MethodFilter,
+        method: Method,
+        handler: H,
+        about: About,
+    ) -> Self {
+        self.operations.push(RouteOperation {
+            path: String::new(),
+            method,
+            about: Arc::new(about),
+            tag: "",
+            access: Access::Open,
+            describe: T::describe,
+        });
+        Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
+    }
+
+    /// Takes bodies of so many bytes.
+    pub(crate) fn limit(self, bytes: usize) -> Self {
+        Self { router: self.router.layer(body_limit::layers(bytes)), operations: self.operations }
+    }
+
+    /// Takes bodies of any size: the handler looks at it.
+    pub(crate) fn without_limit(self) -> Self {
+        Self { router: self.router.layer(DefaultBodyLimit::disable()), operations: self.operations }
+    }
+}
+
+impl Routes {
+    /// Begins a list of routes that the document shows under one heading.
+    pub(crate) fn new(tag: &'static str) -> Self {
+        Self { router: Router::new(), tag, operations: Vec::new(), missing: Vec::new() }
+    }
+
+    /// Adds an address with its handlers.
+    pub(crate) fn at(mut self, path: &str, handlers: MethodRoutes) -> Self {
+        let tag = self.tag;
+        let here = |operation: RouteOperation| RouteOperation { path: path.to_owned(), tag, ..operation };
+        self.operations.extend(handlers.operations.into_iter().map(here));
+        self.router = self.router.route(path, handlers.router);
+        self
+    }
+
+    /// Adds an address of a part that there is not, which answers 404 with the reason.
+    pub(crate) fn missing(mut self, path: &str, part: unsupported::Part) -> Self {
+        self.missing.push(MissingPart { path: path.to_owned(), why: part.told() });
+        // The body is read, as the connection would end with an answer that leaves it.
+        let no = move |_: Result<Bytes, BytesRejection>| std::future::ready(unsupported::answer(part));
+        let no = any(no);
+        self.router = self.router.route(path, no);
+        self
+    }
+
+    /// Adds other routes.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.operations.extend(other.operations);
+        self.missing.extend(other.missing);
+        self.router = self.router.merge(other.router);
+        self
+    }
+
+    /// Adds other routes below a prefix.
+    pub(crate) fn nest(mut self, prefix: &str, other: Self) -> Self {
+        let below = |path: &str| format!("{prefix}{path}");
+        let operations = other.operations.into_iter();
+        self.operations
+            .extend(operations.map(|operation| RouteOperation { path: below(&operation.path), ..operation }));
+        let missing = other.missing.into_iter();
+        self.missing.extend(missing.map(|part| MissingPart { path: below(&part.path), ..part }));
+        self.router = self.router.nest(prefix, other.router);
+        self
+    }
+
+    /// Lets requests through this layer first.
+    pub(crate) fn behind<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Route> + Clone + Send + Sync + 'static,
+        L::Service: Service<Request, Error: Into<Infallible>, Response: IntoResponse + 'static>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request>>::Future: Send + 'static,
+    {
+        self.router = self.router.route_layer(layer);
+        self
+    }
+
+    /// Lets requests through the layer that sees to this access.
+    pub(crate) fn admitted<L>(mut self, access: Access, layer: L) -> Self
+    where
+        L: Layer<Route> + Clone + Send + Sync + 'static,
+        L::Service: Service<Request, Error: Into<Infallible>, Response: IntoResponse + 'static>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request>>::Future: Send + 'static,
+    {
+        for operation in self.operations.iter_mut().filter(|operation| operation.access == Access::Open) {
+            operation.access = access;
+        }
+        self.behind(layer)
+    }
+
+    /// Returns the router, and what its document is made of.
+    pub(crate) fn finish(self) -> (Router<GatewayState>, RouteList) {
+        (self.router, RouteList { operations: self.operations, missing: self.missing })
+    }
+}

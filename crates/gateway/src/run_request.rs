@@ -1,0 +1,273 @@
+//! A request for a run, and the task that is made of it. Accepted requests are kept in a
+//! form from which the same task is made again after a restart.
+
+use super::{
+    GatewayState,
+    caller::Caller,
+    errors::refuse,
+    ignored::Ignored,
+    input::InputMessage,
+    options::NamedOptions,
+    refusal::{ACCOUNT, Refusal, refused, unavailable, wrong},
+    run_body::{RunBody, busy},
+    threads::notes,
+};
+use axum::http::StatusCode;
+use pudu_client::{
+    Asker, Authoring, Client, ClientRun, Multitask, RunFeatures, RunTask,
+    base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
+    store::RunRow,
+    wire::{checkpoint, modes::Modes},
+};
+use pudu_dispatch::{bus::STORE_TIMEOUT, input, local};
+use pudu_kit::{clock, home};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A task as it is kept with its run.
+#[derive(Debug, Deserialize, Serialize)]
+struct StoredTask {
+    input: Vec<Human>,
+    fields: Vec<(MessageId, Arc<Value>)>,
+    model: Option<String>,
+    thinking: Option<String>,
+    agent: Option<String>,
+    #[serde(default)]
+    builds: Option<String>,
+    from: Option<Seq>,
+    goal: Option<String>,
+    steps: Option<u32>,
+    at: String,
+    #[serde(default)]
+    shows_approvals: bool,
+    #[serde(default)]
+    features: RunFeatures,
+}
+
+/// A request that was read.
+pub(super) struct ReadRequest {
+    pub(super) run: ClientRun,
+    pub(super) modes: Modes,
+    /// Whether the run stops when its reader goes away.
+    pub(super) cancels: bool,
+    /// Options without effect.
+    pub(super) ignored: Ignored,
+}
+
+/// Reads a request for a run on a thread, which may be one that it alone has.
+pub(super) async fn read(
+    gateway: &GatewayState,
+    caller: &Caller,
+    thread: &ThreadId,
+    (body, own_thread): (RunBody, bool),
+) -> Result<ReadRequest, Refusal> {
+    let deletes_thread = body.deletes_thread(own_thread)?;
+    body.check_options()?;
+    let mut unknown_modes = Vec::new();
+    let modes = Modes::read(&body.stream_mode, &mut unknown_modes).or_else(|why| wrong(&why))?;
+    let ignored = Ignored::of_run(unknown_modes, body.ignored());
+    let (cancels, multitask) = (body.cancels(), body.multitask());
+    let steps = body.steps(gateway.0.watcher.current().runs.max_recursion_limit)?;
+    let client = &gateway.0.shared.client;
+    let models = client.models();
+    let options = || {
+        let options = NamedOptions::of(&body.config, &body.context)?;
+        let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
+        let agent = body.agent(options.agent()?);
+        let switched = (options.features()?, options.secrets()?);
+        Ok((chosen, options.shows_approvals()?, agent, options.is_bootstrap()?, switched))
+    };
+    let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
+        options().or_else(|(status, why)| refused(status, &why))?;
+    let builds = agent.clone().filter(|_| is_bootstrap);
+    if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
+        return refused(StatusCode::FORBIDDEN, "only an administrator makes agents for everybody");
+    }
+    if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
+        known_agent(client, name, &caller.user).await?;
+    }
+    let from = body.checkpoint(thread)?;
+    if let Some(seq) = from.filter(|seq| *seq > 0) {
+        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+        let newest = db.log_before(thread, seq.saturating_add(1), 1).await;
+        let newest = newest.map_err(|error| unavailable(&error))?;
+        if newest.first().is_none_or(|row| row.seq != seq) {
+            return refused(StatusCode::NOT_FOUND, "there is no such checkpoint");
+        }
+    }
+    let said = body.said()?;
+    let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
+    let others = client.live_runs(thread);
+    if let Some(other) = others.first().filter(|_| multitask == Multitask::Reject) {
+        // Before its images are taken for nothing.
+        return busy(&other.run);
+    }
+    // What another run leaves, nobody knows yet.
+    if said.is_empty() && from.is_none() && others.is_empty() {
+        goes_on(client, thread).await?;
+    }
+    let (input, fields) = take(gateway, &folder, said).await?;
+    let goal = input.iter().rev().find_map(|human| input::goal_of(&human.text));
+    let stored = StoredTask {
+        input,
+        fields,
+        model: chosen.model,
+        thinking: chosen.thinking,
+        agent,
+        builds,
+        from,
+        goal,
+        steps,
+        at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
+        shows_approvals,
+        features,
+    };
+    let request = json!({ "kwargs": body.shown(), "task": stored, "stream_mode": body.stream_mode });
+    let run = ClientRun {
+        assistant: body.assistant(),
+        task: RunTask { own_secrets, ..task(thread.clone(), RunId::fresh(), caller.user.clone(), stored) },
+        account: ACCOUNT.to_owned(),
+        request: request.to_string(),
+        metadata: body.metadata.map_or_else(|| Ok(String::new()), notes)?,
+        multitask,
+        deletes_thread,
+    };
+    Ok(ReadRequest { run, modes, cancels, ignored })
+}
+
+/// Refuses an agent that there is not.
+pub(super) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), Refusal> {
+    match client.custom_agent(name, Some(user)).await {
+        Ok(_) => Ok(()),
+        Err(_) => refused(StatusCode::NOT_FOUND, &format!("there is no assistant `{name}`")),
+    }
+}
+
+/// Refuses a run to which nothing is said on a thread where nothing is left to do.
+async fn goes_on(client: &Client, thread: &ThreadId) -> Result<(), Refusal> {
+    let state = client.state(thread).await.map_err(|error| unavailable(&error))?;
+    match checkpoint::next(&state).is_empty() {
+        true => wrong("input.messages: there is no message, and nothing that the thread is to go on with"),
+        false => Ok(()),
+    }
+}
+
+/// Makes people's messages of what was sent: images become uploads, and uploads that are named come along.
+async fn take(
+    gateway: &GatewayState,
+    folder: &ThreadFolder,
+    said: Vec<InputMessage>,
+) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), Refusal> {
+    let (mut humans, mut fields) = (Vec::new(), Vec::new());
+    for (at, InputMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
+        let Message::Human(mut human) = message else {
+            let why = format!(
+                "input.messages[{at}]: a run takes people's messages; others are written by POST …/state"
+            );
+            return refused(StatusCode::BAD_REQUEST, &why);
+        };
+        if human.text.trim().is_empty() && images.is_empty() && uploads.is_empty() {
+            return wrong(&format!("input.messages[{at}]: the message is empty"));
+        }
+        if !images.is_empty() || !uploads.is_empty() {
+            human.files = files(gateway, folder, &images, &uploads).await?;
+        }
+        human.at = Some(clock::told(clock::now(), &jiff::tz::TimeZone::system()));
+        if !own.is_null() {
+            fields.push((human.id.clone(), own));
+        }
+        humans.push(human);
+    }
+    Ok((humans, fields))
+}
+
+/// Puts images among a thread's uploads, and finds uploads by their names.
+async fn files(
+    gateway: &GatewayState,
+    folder: &ThreadFolder,
+    images: &[pudu_channels::Attachment],
+    uploads: &[String],
+) -> Result<Vec<SharedFile>, Refusal> {
+    let shared = &gateway.0.shared;
+    let broken = |error: &dyn std::fmt::Display| {
+        tracing::error!(thread = %folder.thread, %error, "failed to take files");
+        Box::new(refuse(StatusCode::SERVICE_UNAVAILABLE, "the files could not be taken just now; try again"))
+    };
+    let _kept = shared.client.keep_files().await;
+    let db = shared.db.within(STORE_TIMEOUT);
+    db.thread_used(folder, ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
+    let mut files = Vec::new();
+    for image in images {
+        let scratch = home::scratch(&shared.home);
+        let path = scratch.join(MessageId::fresh().as_str());
+        tokio::fs::create_dir_all(&scratch).await.map_err(|error| broken(&error))?;
+        if let Err(error) = local::write_inline(image, &path, shared.rules().uploads.max_file_size).await {
+            return wrong(&error.to_string());
+        }
+        let adopted = shared.client.adopt(&folder.thread, &path, &image.name).await;
+        files.push(adopted.map_err(|error| broken(&error))?);
+    }
+    if !uploads.is_empty() {
+        let known = shared.client.files(&folder.thread).await.map_err(|error| broken(&error))?;
+        let known = known.uploads(10_000).await.map_err(|error| broken(&error))?;
+        for upload in known.iter().filter(|upload| uploads.contains(&upload.name)) {
+            let (name, path, size) = (upload.name.clone(), upload.path.clone(), upload.size);
+            let mut file = SharedFile { name, path, size, reading: None };
+            shared.client.read_document(&folder.thread, &mut file).await;
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+/// Makes the task of a run that a death or a stop of the daemon cut; `None` if its request cannot be read.
+pub(super) fn restored(row: &RunRow) -> Option<RunTask> {
+    let request: Map<String, Value> = serde_json::from_str(&row.request).ok()?;
+    let stored: StoredTask = serde_json::from_value(request.get("task")?.clone()).ok()?;
+    let user = UserId::of(&row.user).ok()?;
+    let task = task(row.thread.clone(), row.id.clone(), user, stored);
+    Some(RunTask { suspended: row.suspended, ..task })
+}
+
+fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTask {
+    let StoredTask {
+        input,
+        fields,
+        model,
+        thinking,
+        agent,
+        builds,
+        from,
+        goal,
+        steps,
+        at,
+        shows_approvals,
+        features,
+    } = stored;
+    let asker = Asker {
+        account: ACCOUNT.to_owned(),
+        person: user.to_string(),
+        name: user.to_string(),
+        cannot_approve: !shows_approvals,
+    };
+    RunTask {
+        first: input.first().map(|human| human.id.clone()),
+        input,
+        client_fields: fields,
+        model,
+        thinking: thinking.as_deref().and_then(Thinking::parse),
+        authoring: builds.clone().map_or(Authoring::Nothing, Authoring::New),
+        agent: agent.filter(|_| builds.is_none()),
+        finds_own_agents: true,
+        from,
+        goal,
+        steps,
+        features,
+        at: Some(at),
+        asker: Some(asker),
+        secrets_of: user.clone(),
+        user,
+        ..RunTask::new(thread, run)
+    }
+}

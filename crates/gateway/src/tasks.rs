@@ -1,0 +1,75 @@
+//! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
+
+use super::{GatewayState, errors::refuse, runs::shown, thread};
+use crate::query::Query;
+use axum::{
+    extract::{Path, State},
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use pudu_client::{
+    base::Seq,
+    store::{TaskFilter, TaskRow},
+    wire::task,
+};
+use pudu_dispatch::bus::STORE_TIMEOUT;
+use pudu_kit::clock;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// So many events are told, if nothing else is asked for, and at most.
+const EVENTS: (u32, u32) = (100, 500);
+
+/// Which events are told.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskQuery {
+    run: Option<String>,
+    task: Option<String>,
+    after: Option<Seq>,
+    limit: Option<u32>,
+}
+
+/// Lists what the sub-agents of a thread did, oldest first.
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    Path(thread): Path<String>,
+    Query(TaskQuery { run, task, after, limit }): Query<TaskQuery>,
+) -> Response {
+    let thread = match thread::id(&thread) {
+        Ok(thread) => thread,
+        Err(refused) => return *refused,
+    };
+    let filter = TaskFilter {
+        run: run.map(Into::into),
+        call: task.as_deref().map(Into::into),
+        after: after.unwrap_or_default(),
+        limit: limit.unwrap_or(EVENTS.0).clamp(1, EVENTS.1),
+    };
+    match gateway.0.shared.db.within(STORE_TIMEOUT).task_stages(&thread, &filter).await {
+        Ok((rows, next)) => {
+            let events: Vec<Value> = rows.iter().filter_map(told).collect();
+            let answer = json!({ "events": events, "next": next });
+            ([(CONTENT_TYPE, "application/json")], shown(&answer)).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%thread, %error, "failed to read tasks");
+            refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer just now; try again")
+        }
+    }
+}
+
+/// Writes a stage as the API tells it.
+fn told(row: &TaskRow) -> Option<Value> {
+    let (name, content, metadata) = task::stored(&row.call, &row.stage)?;
+    Some(json!({
+        "seq": row.seq,
+        "run_id": row.run,
+        "event_type": name,
+        "category": "subagent",
+        "content": content,
+        "metadata": metadata,
+        "created_at": clock::text(row.at),
+    }))
+}

@@ -1,0 +1,236 @@
+//! Threads as they are and as they were: checkpoints, which are positions of the log.
+
+use super::{
+    GatewayState,
+    caller::Caller,
+    json::{BodyRejection, Json},
+    owned::readable,
+    refusal::{Refusal, answer, body, refused, scrubbed, unavailable, wrong},
+};
+use axum::{
+    extract::{Path, State},
+    http::StatusCode,
+    response::Response,
+};
+use pudu_client::{
+    base::{RunId, Seq, ThreadState},
+    store::{ClientThread, LogEntry},
+    wire::{
+        checkpoint::{self, Checkpoint, ValuesWriter},
+        steps::{Steps, restores},
+    },
+};
+use pudu_dispatch::bus::STORE_TIMEOUT;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+/// Number of listed checkpoints if the client does not say, and the maximum. LangGraph's hook asks for 1,000.
+const HISTORY: (usize, usize) = (10, 1000);
+
+/// Shows a thread as it is: its newest checkpoint.
+pub(super) async fn state(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Response {
+    answer(async { checkpoint_of(&gateway, &readable(&gateway, &caller, &id).await?, None).await }.await)
+}
+
+/// Shows a thread as it was at a checkpoint.
+pub(super) async fn state_at(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path((id, checkpoint)): Path<(String, String)>,
+) -> Response {
+    let shown = async {
+        let thread = readable(&gateway, &caller, &id).await?;
+        let Some(seq) = checkpoint::position(&checkpoint) else { return unknown_checkpoint() };
+        checkpoint_of(&gateway, &thread, Some(seq)).await
+    };
+    answer(shown.await)
+}
+
+/// A checkpoint to look at.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CheckpointBody {
+    #[serde(default)]
+    checkpoint: Value,
+}
+
+/// Shows a thread as it was at the checkpoint that the body names.
+pub(super) async fn state_of_checkpoint(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    posted: Result<Json<CheckpointBody>, BodyRejection>,
+) -> Response {
+    let shown = async {
+        let (thread, posted) = (readable(&gateway, &caller, &id).await?, body(posted)?);
+        let wanted = checkpoint::wanted(&Value::Null, &posted.checkpoint);
+        match wanted {
+            Ok(seq) => checkpoint_of(&gateway, &thread, seq).await,
+            Err(why) => wrong(&why),
+        }
+    };
+    answer(shown.await)
+}
+
+fn unknown_checkpoint<T>() -> Result<T, Refusal> {
+    refused(StatusCode::NOT_FOUND, "there is no such checkpoint")
+}
+
+pub(super) async fn checkpoint_of(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    wanted: Option<Seq>,
+) -> Result<Response, Refusal> {
+    let shared = &gateway.0.shared;
+    let db = shared.db.within(STORE_TIMEOUT);
+    let (seq, state) = match wanted {
+        None => shared.client.state_now(&thread.id).await.map_err(|error| unavailable(&error))?,
+        Some(seq) => {
+            let found = db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
+            if found.0 != seq {
+                return unknown_checkpoint();
+            }
+            found
+        }
+    };
+    let before =
+        db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
+    let made_by = match before.first() {
+        Some(entry) => db.run(&entry.run).await.map_err(|error| unavailable(&error))?,
+        None => None,
+    };
+    let runs = made_by.filter(|run| run.thread == thread.id).map(|run| run.id).into_iter().collect();
+    let steps = shared.client.steps_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
+    let parent = steps.parent();
+    Ok(scrubbed(&written((thread, &runs), (&before, parent), seq, (state, true))))
+}
+
+/// Writes a checkpoint; `step` are the rows of its step, newest first, and perhaps earlier ones. Of its messages all are
+/// shown, or the last. Rows that a client wrote or copied are of no run that can be asked for, so none is named.
+fn written(
+    (thread, runs): (&ClientThread, &HashSet<RunId>),
+    (step, parent): (&[LogEntry], Option<Seq>),
+    seq: Seq,
+    (mut state, all): (ThreadState, bool),
+) -> Map<String, Value> {
+    let made = step.first();
+    let at = made.map_or(thread.created, |entry| entry.at);
+    let run = made.and_then(|entry| runs.get(&entry.run)).map_or("", RunId::as_str);
+    let written = made.is_some_and(|entry| restores(step).contains(&(&entry.run, entry.at)));
+    let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
+    let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
+    if !all {
+        let messages = std::mem::take(&mut state.messages);
+        state.messages.extend(messages.into_iter().rev().take(1));
+    }
+    let values = ValuesWriter::default().write(&state, Some(&thread.title));
+    checkpoint.state(&values)
+}
+
+/// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
+fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
+    let newest = newest_first.first().map(|entry| entry.seq);
+    newest.map(|newest| Steps::from_rows(newest_first).ends(newest)).unwrap_or_default()
+}
+
+/// Which checkpoints are listed.
+#[derive(Deserialize, Default, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HistoryBody {
+    limit: Option<usize>,
+    before: Value,
+    metadata: Option<Map<String, Value>>,
+    checkpoint: Option<Map<String, Value>>,
+}
+
+/// Lists the checkpoints of a thread, newest first. Only the newest has its messages.
+pub(super) async fn history(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    posted: Result<Json<HistoryBody>, BodyRejection>,
+) -> Response {
+    let listed = async {
+        let thread = readable(&gateway, &caller, &id).await?;
+        Ok(scrubbed(&past(&gateway, &thread, body(posted)?).await?))
+    };
+    answer(listed.await)
+}
+
+async fn past(
+    gateway: &GatewayState,
+    thread: &ClientThread,
+    asked: HistoryBody,
+) -> Result<Vec<Map<String, Value>>, Refusal> {
+    let limit = asked.limit.unwrap_or(HISTORY.0);
+    if !(1..=HISTORY.1).contains(&limit) {
+        return wrong("limit must be a whole number from 1 to 1000");
+    }
+    if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
+        let why = "metadata: checkpoints are not found by notes; page through them by `before`";
+        return wrong(why);
+    }
+    // There is one name space, the empty one.
+    let mut named = asked.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
+    if named.any(|(_, value)| !value.is_null() && value != "") {
+        return wrong("checkpoint: send its checkpoint_id as `before`");
+    }
+    let before = match &asked.before {
+        Value::Null => None,
+        Value::String(id) => Some(checkpoint::position(id)),
+        named => Some(["checkpoint_id", "configurable"].iter().find_map(|key| {
+            let id = named[key].as_str().or(named["configurable"]["checkpoint_id"].as_str());
+            checkpoint::position(id?)
+        })),
+    };
+    let before = match before {
+        Some(None) => return wrong("before names no checkpoint"),
+        Some(Some(seq)) => seq,
+        None => Seq::MAX,
+    };
+    // The rows begin with that of the checkpoint itself: in the middle of a step they would end one that there is not.
+    let (db, mut rows, mut at) =
+        (gateway.0.shared.db.within(STORE_TIMEOUT), Vec::new(), before.saturating_add(1));
+    let earlier = |rows: &[LogEntry]| -> Vec<Seq> {
+        boundaries(rows).into_iter().filter(|seq| *seq < before).collect()
+    };
+    // A step has a few rows; one more checkpoint is found for the parent of the last.
+    while earlier(&rows).len() <= limit {
+        let page = db.log_before(&thread.id, at, 256).await.map_err(|error| unavailable(&error))?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        rows.extend(page);
+    }
+    let found = earlier(&rows);
+    let newest_first = &found[..found.len().min(limit)];
+    let Some(oldest) = newest_first.last() else { return Ok(Vec::new()) };
+    let (_, mut state) = db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
+    let runs = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
+    let runs: HashSet<RunId> = runs.into_iter().map(|(run, _)| run).collect();
+    let row_at = |seq: Seq| rows.partition_point(|entry| entry.seq > seq);
+    let mut told = Vec::new();
+    for (at, seq) in newest_first.iter().enumerate().rev() {
+        let parent = found.get(at + 1).copied();
+        let step = &rows[row_at(*seq)..parent.map_or(rows.len(), row_at)];
+        if seq != oldest {
+            step.iter().rev().for_each(|entry| state.apply(entry.update.clone()));
+        }
+        // Each with all messages would be the square of the thread.
+        told.push(written((thread, &runs), (step, parent), *seq, (state.clone(), at == 0)));
+    }
+    told.reverse();
+    if limit == 1 {
+        // The hook of LangGraph's SDK sends the checkpoint of the one that it asked for back with each new message. After a
+        // stop, or in a second tab, that checkpoint is no longer the newest, and the new message would drop the later ones.
+        // DeerFlow's list has no checkpoints either.
+        told.iter_mut().for_each(|entry| {
+            entry.remove("checkpoint");
+        });
+    }
+    Ok(told)
+}

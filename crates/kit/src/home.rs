@@ -1,0 +1,107 @@
+//! The folder for everything that pudu keeps, and the sign that a process works in it.
+//!
+//! Two processes on one folder would both take up the same turns. So whoever works there holds a lock on
+//! a file in it, which the system lets go of however the process ends; the file also says where the process
+//! answers.
+
+use anyhow::{Context, Result, bail};
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{Read, Seek, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The file's name in the home.
+const FILE: &str = "pudu.lock";
+
+/// A home that is ours as long as this lives.
+pub struct Home {
+    lock: File,
+}
+
+impl Home {
+    /// Makes the folder if it is not there, and takes it.
+    pub fn take(path: &Path) -> Result<Self> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.with_context(|| format!("cannot make the folder {}", path.display()))?;
+        let mut lock = open(path)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let place = said(&mut lock).map(|url| format!(" at {url}")).unwrap_or_default();
+                bail!(
+                    "a pudu{place} works in {} already: end it first, or name another folder with PUDU_HOME",
+                    path.display()
+                );
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.join(FILE).display()));
+            }
+        }
+        lock.set_len(0)?;
+        // Parts of downloads that a restart cut are of no use.
+        fs::remove_dir_all(scratch(path)).ok();
+        Ok(Self { lock })
+    }
+
+    /// Writes the address at which this process answers into the lock file.
+    pub fn announce(&mut self, url: &str) -> Result<()> {
+        self.lock.write_all(url.as_bytes()).context("cannot say where pudu answers")
+    }
+}
+
+/// Returns the folder for files that need not outlive the process.
+pub fn scratch(path: &Path) -> PathBuf {
+    path.join("tmp")
+}
+
+/// Returns whether a process works in this home.
+pub fn is_taken(path: &Path) -> bool {
+    let lock = OpenOptions::new().read(true).open(path.join(FILE));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Returns where the process answers that works in this home, if one does and answers anywhere.
+pub fn neighbour(path: &Path) -> Option<String> {
+    let mut lock = OpenOptions::new().read(true).open(path.join(FILE)).ok()?;
+    match lock.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => said(&mut lock),
+        _ => None,
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let file = path.join(FILE);
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&file);
+    opened.with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn said(lock: &mut File) -> Option<String> {
+    let mut url = String::new();
+    lock.rewind().ok()?;
+    lock.take(1_000).read_to_string(&mut url).ok()?;
+    Some(url).filter(|url| !url.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_taken_once_and_tells_who_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("home");
+        assert_eq!(neighbour(&path), None);
+        let mut home = Home::take(&path).unwrap();
+        assert_eq!((neighbour(&path), is_taken(&path)), (None, true), "it answers nowhere yet");
+        home.announce("http://127.0.0.1:8001").unwrap();
+        assert_eq!(neighbour(&path).as_deref(), Some("http://127.0.0.1:8001"));
+        let error = Home::take(&path).err().unwrap().to_string();
+        assert!(error.starts_with("a pudu at http://127.0.0.1:8001 works in "), "{error}");
+        drop(home);
+        assert_eq!((neighbour(&path), is_taken(&path)), (None, false));
+        Home::take(&path).unwrap();
+    }
+}

@@ -1,0 +1,385 @@
+//! Accounts and tokens as the command line and the HTTP API make them: what is checked before the store is asked, and how they
+//! are shown.
+
+use crate::{
+    passwords::{self, Passwords},
+    rights,
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pudu_client::{
+    base::{UserId, digest},
+    store::{
+        AddedAccount, Adoption, ApiToken, AuditEntry, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange,
+        RemovedAccount, StoreError, UserAccount,
+    },
+};
+use pudu_config::UnpairedPeople;
+use pudu_kit::clock;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The one who changes accounts by the command line, or with the operator's token.
+pub const OPERATOR: &str = "operator";
+/// The role of administrators.
+pub const ADMIN: &str = "admin";
+/// The role of everybody else.
+pub const USER: &str = "user";
+/// The first letters of every token.
+pub const TOKEN_PREFIX: &str = "pudu_";
+/// Everything that a token may be for.
+pub const SCOPES: &[&str] =
+    &["threads:read", "threads:write", "threads:delete", "runs:create", "runs:read", "runs:cancel"];
+
+/// Maximum length of an e-mail address, in bytes.
+const MAX_EMAIL_BYTES: usize = 320;
+/// Maximum length of a token's name, in characters.
+const MAX_NAME_CHARS: usize = 128;
+/// Maximum age of a token, in days.
+pub const MAX_TOKEN_DAYS: i64 = 3650;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The reason why an account or a token is not made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// It is no e-mail address.
+    #[error("\"{0}\" is no e-mail address")]
+    NoEmail(String),
+    /// The password is not good enough.
+    #[error("{0}")]
+    Password(&'static str),
+    /// Somebody has the address.
+    #[error("somebody has the address {0} already")]
+    Taken(String),
+    /// Nobody has that address or id.
+    #[error("nobody signs in as \"{0}\"; `pudu user list` lists who does")]
+    Unknown(String),
+    /// Others would be without an administrator.
+    #[error("{0} is the last administrator: make another one before, or remove the others first")]
+    LastAdministrator(String),
+    /// The token cannot be as wanted.
+    #[error("{0}")]
+    Token(String),
+    /// There is no such token.
+    #[error("there is no such token")]
+    NoToken,
+    /// The store failed.
+    #[error("the store cannot be used")]
+    Store(#[from] StoreError),
+    /// Something else failed.
+    #[error(transparent)]
+    Failed(#[from] anyhow::Error),
+}
+
+/// Returns an e-mail address as it is kept: the domain in lower case. `None` if it cannot be one.
+pub fn email(text: &str) -> Option<String> {
+    let text = text.trim();
+    let (local, domain) = text.rsplit_once('@')?;
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | ',' | ';' | '<' | '>' | '@');
+    let labels = domain.split('.').all(|label| !label.is_empty());
+    let plain =
+        !local.is_empty() && domain.contains('.') && labels && !text.replacen('@', "", 1).contains(odd);
+    (plain && text.len() <= MAX_EMAIL_BYTES).then(|| format!("{local}@{}", domain.to_lowercase()))
+}
+
+/// Makes a new account, as yet unknown to the store.
+pub async fn fresh(
+    passwords: &Passwords,
+    address: &str,
+    password: &SecretString,
+    role: &str,
+) -> Result<UserAccount, AccountError> {
+    let email = email(address).ok_or_else(|| AccountError::NoEmail(address.to_owned()))?;
+    if let Some(why) = passwords::objection(password) {
+        return Err(AccountError::Password(why));
+    }
+    let hash = passwords.hash(password).await?;
+    Ok(UserAccount { password_hash: Some(hash), ..without_password(email, role)? })
+}
+
+fn without_password(email: String, role: &str) -> anyhow::Result<UserAccount> {
+    Ok(UserAccount {
+        user: UserId::of(&Uuid::new_v4().to_string())?,
+        email,
+        password_hash: None,
+        role: role.to_owned(),
+        needs_setup: false,
+        token_version: 0,
+        oauth_provider: None,
+        oauth_id: None,
+        created: clock::now(),
+    })
+}
+
+/// Makes a new account of somebody for whom a provider vouches, as yet unknown to the store.
+pub fn fresh_of_provider(
+    email: String,
+    role: &str,
+    (provider, subject): (&str, &str),
+) -> anyhow::Result<UserAccount> {
+    let (provider, subject) = (provider.to_owned(), subject.to_owned());
+    Ok(UserAccount {
+        oauth_provider: Some(provider),
+        oauth_id: Some(subject),
+        ..without_password(email, role)?
+    })
+}
+
+/// A change of an account, as the audit names it.
+#[derive(Clone, Copy, Debug)]
+pub enum AccountChange {
+    /// It is made.
+    Add,
+    /// It gets another password.
+    SetPassword,
+    /// It takes over threads.
+    Adopt,
+    /// It is removed.
+    Remove,
+    /// It gets a token.
+    AddToken,
+    /// It loses one.
+    RevokeToken,
+}
+
+impl AccountChange {
+    fn action(self) -> &'static str {
+        match self {
+            Self::Add => "add account",
+            Self::SetPassword => "set password",
+            Self::Adopt => "adopt threads",
+            Self::Remove => "remove account",
+            Self::AddToken => "add token",
+            Self::RevokeToken => "revoke token",
+        }
+    }
+}
+
+/// Changes an account, with a line in the audit: who does it, what, and to which user, or to which token. Nothing else is noted,
+/// so that people can be forgotten.
+pub async fn audited<T, E: From<StoreError>>(
+    db: &Db,
+    by: &str,
+    (change, whose): (AccountChange, &str),
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let entry = rights::audit_entry(change.action(), whose.to_owned());
+    let entry = db.begin_audit_entry(AuditEntry { person: by.to_owned(), ..entry }).await?;
+    let done = work.await;
+    db.end_audit_entry(entry, Some(i64::from(done.is_err())), clock::now()).await?;
+    done
+}
+
+/// Adds an account.
+pub async fn add(
+    db: &Db,
+    by: &str,
+    passwords: &Passwords,
+    (address, password, role): (&str, &SecretString, &str),
+) -> Result<UserAccount, AccountError> {
+    let account = fresh(passwords, address, password, role).await?;
+    audited(db, by, (AccountChange::Add, account.user.as_str()), async {
+        match db.add_account(account.clone()).await? {
+            AddedAccount::Added => Ok(account.clone()),
+            AddedAccount::Taken | AddedAccount::Late => Err(AccountError::Taken(account.email.clone())),
+        }
+    })
+    .await
+}
+
+/// Finds an account by its address or the user's id.
+pub async fn find(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
+    if let Some(account) = db.account_with(wanted.trim()).await? {
+        return Ok(account);
+    }
+    let user = UserId::of(wanted).ok().filter(|user| user.as_str() == wanted);
+    let account = match user {
+        Some(user) => db.account_of(&user).await?,
+        None => None,
+    };
+    account.ok_or_else(|| AccountError::Unknown(wanted.to_owned()))
+}
+
+/// Sets a password by the operator's word; all sessions and tokens end.
+pub async fn set_password(
+    db: &Db,
+    by: &str,
+    passwords: &Passwords,
+    (wanted, password): (&str, &SecretString),
+) -> Result<UserAccount, AccountError> {
+    let account = find(db, wanted).await?;
+    if let Some(why) = passwords::objection(password) {
+        return Err(AccountError::Password(why));
+    }
+    let hash = passwords.hash(password).await?;
+    let (user, token_version) = (account.user.clone(), account.token_version);
+    let change = PasswordChange { user, token_version, hash, email: None, revokes_tokens: true };
+    audited(db, by, (AccountChange::SetPassword, account.user.as_str()), async {
+        match db.change_password(change).await? {
+            ChangedPassword::Changed { .. } => Ok(account.clone()),
+            ChangedPassword::Taken | ChangedPassword::Stale => Err(AccountError::Unknown(wanted.to_owned())),
+        }
+    })
+    .await
+}
+
+/// Has what was held without an account become that of an account.
+pub async fn adopt(
+    db: &Db,
+    by: &str,
+    (wanted, unpaired): (&str, UnpairedPeople),
+) -> Result<UserAccount, AccountError> {
+    let account = find(db, wanted).await?;
+    audited(db, by, (AccountChange::Adopt, account.user.as_str()), async {
+        db.adopt(adoption(account.user.clone(), unpaired)).await.map(|()| account.clone())
+    })
+    .await
+    .map_err(Into::into)
+}
+
+/// Describes how an account takes over what was held without one.
+pub fn adoption(target: UserId, unpaired: UnpairedPeople) -> Adoption {
+    let is_one_person = unpaired == UnpairedPeople::Own;
+    Adoption { source: UserId::local(), target, at: clock::now(), is_one_person }
+}
+
+/// Removes an account with its sessions and tokens.
+pub async fn remove(db: &Db, by: &str, wanted: &str) -> Result<UserAccount, AccountError> {
+    let account = find(db, wanted).await?;
+    audited(db, by, (AccountChange::Remove, account.user.as_str()), async {
+        match db.remove_account(&account.user).await? {
+            RemovedAccount::Removed => Ok(account.clone()),
+            RemovedAccount::Missing => Err(AccountError::Unknown(wanted.to_owned())),
+            RemovedAccount::LastAdministrator => Err(AccountError::LastAdministrator(account.email.clone())),
+        }
+    })
+    .await
+}
+
+/// Shows an account as DeerFlow's frontend reads it.
+pub fn shown(account: &UserAccount) -> Value {
+    json!({
+        "id": account.user,
+        "email": account.email,
+        "system_role": account.role,
+        "needs_setup": account.needs_setup,
+        "oauth_provider": account.oauth_provider,
+    })
+}
+
+/// Shows an account with the time at which it was made.
+pub fn listed(account: &UserAccount) -> Value {
+    let mut shown = shown(account);
+    shown["created_at"] = clock::text(account.created).into();
+    shown
+}
+
+/// Wishes for a token.
+#[derive(Clone, Debug)]
+pub struct TokenOrder {
+    /// Its name.
+    pub name: String,
+    /// Its scopes; none is an error.
+    pub scopes: Vec<String>,
+    /// Days until it ends; never, if `None`.
+    pub days: Option<i64>,
+}
+
+/// Makes a token for a user; returns it with its text, which nobody can look up again.
+pub async fn add_token(
+    db: &Db,
+    by: &str,
+    user: &UserId,
+    order: TokenOrder,
+) -> Result<(ApiToken, String), AccountError> {
+    let wrong = |what: String| Err(AccountError::Token(what));
+    let name = order.name.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        return wrong(format!("the name has 1 to {MAX_NAME_CHARS} characters"));
+    }
+    if let Some(unknown) = order.scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
+        return wrong(format!("\"{unknown}\" is no scope; there are {}", SCOPES.join(", ")));
+    }
+    let scopes: Vec<&str> =
+        SCOPES.iter().copied().filter(|scope| order.scopes.iter().any(|other| other == scope)).collect();
+    if scopes.is_empty() {
+        return wrong("a token needs at least one scope".to_owned());
+    }
+    if order.days.is_some_and(|days| !(1..=MAX_TOKEN_DAYS).contains(&days)) {
+        return wrong(format!("a token ends after 1 to {MAX_TOKEN_DAYS} days"));
+    }
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let text = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let now = clock::now();
+    let token = ApiToken {
+        id: Uuid::new_v4().to_string(),
+        user: user.clone(),
+        name: name.to_owned(),
+        scopes: scopes.join(" "),
+        created: now,
+        expires: order.days.map(|days| now + days * DAY_MS),
+        used: None,
+    };
+    let hash = digest(&text);
+    audited(db, by, (AccountChange::AddToken, user.as_str()), async {
+        match db.add_api_token(token.clone(), &hash).await? {
+            true => Ok((token.clone(), text)),
+            false => wrong(format!("a user has {MAX_USER_TOKENS} tokens at most: revoke some")),
+        }
+    })
+    .await
+}
+
+/// Revokes a token; only if it is this user's, if one is named.
+pub async fn revoke_token(db: &Db, by: &str, id: &str, user: Option<&UserId>) -> Result<(), AccountError> {
+    audited(db, by, (AccountChange::RevokeToken, id), async {
+        match db.revoke_api_token(id, user).await? {
+            true => Ok(()),
+            false => Err(AccountError::NoToken),
+        }
+    })
+    .await
+}
+
+/// Shows a token without its text.
+pub fn shown_token(token: &ApiToken) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scopes": token.scopes.split(' ').collect::<Vec<_>>(),
+        "expires_at": token.expires.map(clock::text),
+        "last_used_at": token.used.map(clock::text),
+        "created_at": clock::text(token.created),
+        "revoked_at": null,
+    })
+}
+
+/// Shows a token with the user for whom it acts.
+pub fn shown_token_of(token: &ApiToken) -> Value {
+    let mut shown = shown_token(token);
+    shown["user"] = token.user.as_str().into();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_name_and_a_domain() {
+        for (text, expected) in [
+            ("ada@example.org", Some("ada@example.org")),
+            (" Ada.L+x@Example.ORG ", Some("Ada.L+x@example.org")),
+            ("ada@localhost", None),
+            ("ada", None),
+            ("@example.org", None),
+            ("ada@example..org", None),
+            ("ada@b@example.org", None),
+            ("ada\n@example.org", None),
+            ("<ada@example.org>", None),
+        ] {
+            assert_eq!(email(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

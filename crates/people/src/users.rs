@@ -1,0 +1,107 @@
+//! Users: people and rooms, to whom memory, files and limits belong.
+//!
+//! A person of an account is a separate user until they join another one: then they are one user on both
+//! platforms. A room is a user too, with files and a memory of its own. Only ids of the platform decide who is who, never
+//! a name or a text.
+
+use pudu_client::{
+    base::UserId,
+    store::{Db, Identity, StoreError, alone},
+};
+use pudu_config::{LOCAL, UnpairedPeople};
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
+
+/// Which people joined which user, as the store has it.
+#[derive(Default)]
+pub struct Users(RwLock<HashMap<(String, String), UserId>>);
+
+impl Users {
+    /// Reads who joined whom.
+    pub async fn read(db: &Db) -> Result<Self, StoreError> {
+        let identities = db.identities().await?.into_iter();
+        let joined = identities.map(|Identity { account, person, user, .. }| ((account, person), user));
+        Ok(Self(RwLock::new(joined.collect())))
+    }
+
+    /// Returns which user a person of an account is.
+    pub fn of(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
+        let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match joined.get(&(account.to_owned(), person.to_owned())) {
+            Some(user) => user.clone(),
+            None if account == LOCAL || unpaired == UnpairedPeople::Shared => UserId::local(),
+            None => alone(account, person),
+        }
+    }
+
+    /// Returns the user that a person of an account was by themselves, if they became another one and nobody else is that
+    /// user now.
+    pub fn former(&self, account: &str, person: &str) -> Option<UserId> {
+        let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let own = alone(account, person);
+        let is_theirs = joined.contains_key(&(account.to_owned(), person.to_owned()))
+            && joined.values().all(|user| *user != own);
+        is_theirs.then_some(own)
+    }
+
+    /// Returns which user a person of an account is to whom others join: never one that those share who joined nobody.
+    pub fn own(&self, account: &str, person: &str) -> UserId {
+        self.of(account, person, UnpairedPeople::Own)
+    }
+
+    /// Notes that a person of an account is this user.
+    pub fn join(&self, account: &str, person: &str, user: UserId) {
+        let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        joined.insert((account.to_owned(), person.to_owned()), user);
+    }
+
+    /// Notes that a person of an account is a user by themselves again.
+    pub fn part(&self, account: &str, person: &str) {
+        let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        joined.remove(&(account.to_owned(), person.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn people_are_users_by_themselves_until_they_join_another() {
+        let users = Users::default();
+        let of = |account, person| users.of(account, person, UnpairedPeople::Own);
+        let ada = of("slack", "U1");
+        assert!(ada.as_str().starts_with("slack-U1-"), "{ada}");
+        assert_eq!(of("slack", "U1"), ada);
+        assert_eq!(of(LOCAL, "local"), UserId::local());
+        users.join("telegram", "7", ada.clone());
+        assert_eq!(of("telegram", "7"), ada);
+        assert_eq!(users.former("telegram", "7"), Some(alone("telegram", "7")));
+        assert_eq!(users.former("slack", "U1"), None, "they are that one, or somebody else is");
+        users.part("telegram", "7");
+        assert_ne!(of("telegram", "7"), ada);
+        assert_eq!(users.former("telegram", "7"), None);
+    }
+
+    #[test]
+    fn where_the_operator_wants_it_those_who_joined_nobody_share_one() {
+        let users = Users::default();
+        let of = |account, person| users.of(account, person, UnpairedPeople::Shared);
+        assert_eq!(of("slack", "U1"), UserId::local());
+        users.join("slack", "U1", UserId::of("ada").unwrap());
+        assert_eq!(of("slack", "U1").as_str(), "ada");
+    }
+
+    #[test]
+    fn no_two_people_or_rooms_are_the_same_user() {
+        let ids = ["a", "b", "a-b", "a:b", "room", "../a", "", " ", "A", "ä", "a\u{301}"];
+        let pairs = ids.iter().flat_map(|one| ids.iter().map(move |other| (*one, *other)));
+        let all: Vec<UserId> =
+            pairs.flat_map(|(one, other)| [alone(one, other), UserId::room(one, other)]).collect();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+        assert!(!all.contains(&UserId::local()));
+    }
+}
