@@ -24,11 +24,11 @@ use pudu_base::{
     Human, Message, MessageId, ModelCaller, Request, RunEvent, SpendingTally, ThreadState, UserId,
 };
 use pudu_harness::side_call;
+use pudu_kit::clock::millis;
 use pudu_memory::{
     Changes, LearntMark, MemoryDocument, MemoryError,
     extract::{Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
 };
-use pudu_kit::clock::millis;
 use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, alone, now};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
