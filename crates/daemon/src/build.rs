@@ -1,6 +1,6 @@
 //! The second phase of a start: the parts are built from the configuration and connected. Nothing is received or run yet.
 
-use crate::{Daemon, Scope, agent, machine::Machine, open::Opened};
+use crate::{agent, daemon::Daemon, machine::Machine, open::Opened, scope::Scope};
 use anyhow::{Context, Result};
 use pudu_channels::Channel;
 use pudu_client::Client;

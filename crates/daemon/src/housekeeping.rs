@@ -1,6 +1,6 @@
 //! Work that repeats while a daemon runs: the lease of the database, trimming, learning, retention.
 
-use crate::Daemon;
+use crate::daemon::Daemon;
 use pudu_client::Pruned;
 use pudu_config::HotConfig;
 use pudu_dispatch::{Shared, sent};

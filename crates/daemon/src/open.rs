@@ -1,6 +1,6 @@
 //! The first phase of a start: everything outside of the process that a daemon needs is found, locked and read.
 
-use crate::{Scope, crash_point, discover, machine::Machine, skills, store};
+use crate::{crash_point, discover, machine::Machine, scope::Scope, skills, store};
 use anyhow::{Context, Result};
 use pudu_client::{
     skills::Skills,

@@ -2,7 +2,7 @@
 
 use super::{
     GatewayState,
-    auth::{self, Proof},
+    auth::{self, CallerProof},
     caller::Caller,
     errors::refuse,
     guests::Visitor,
@@ -56,18 +56,18 @@ pub(super) async fn operator(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     Extension(caller): Extension<Caller>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if proof == Proof::Local {
+    if proof == CallerProof::Local {
         // The page's cookie counts here, where somebody is asked.
         let asked = gateway.0.guard.require_token(request.headers(), peer.ip(), &visitor).await;
         if let Err(refusal) = asked {
             return refusal;
         }
         request.extensions_mut().insert(auth::operator());
-        request.extensions_mut().insert(Proof::Operator);
+        request.extensions_mut().insert(CallerProof::Operator);
     } else if !caller.is_admin() {
         return refuse(StatusCode::FORBIDDEN, "this is for administrators");
     }
@@ -80,11 +80,11 @@ pub(super) async fn owner(
     peer: ConnectInfo<SocketAddr>,
     visitor: Extension<Visitor>,
     caller: Extension<Caller>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     request: Request,
     next: Next,
 ) -> Response {
-    match proof == Proof::Local || caller.is_admin() {
+    match proof == CallerProof::Local || caller.is_admin() {
         true => operator(state, peer, visitor, caller, Extension(proof), request, next).await,
         false => next.run(request).await,
     }

@@ -4,7 +4,7 @@
 
 use super::{
     GatewayState,
-    auth::Proof,
+    auth::CallerProof,
     caller::Caller,
     refusal::{ACCOUNT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
     thread,
@@ -59,7 +59,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>, Path(id): Path<Str
 /// Approves or denies a call. Done again it changes nothing.
 pub(super) async fn decide(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
     Path((thread, id)): Path<(String, String)>,
     posted: Result<Json<DecisionBody>, BodyRejection>,

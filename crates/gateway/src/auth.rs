@@ -20,7 +20,7 @@ mod tokens;
 
 pub(super) use cookies::{CSRF_HEADER, OPERATOR as PAGE_COOKIE, SESSION as SESSION_COOKIE};
 pub use desk::SignIn;
-pub(super) use identify::{Proof, ShownRequest, identify, operator};
+pub(super) use identify::{CallerProof, ShownRequest, identify, operator};
 
 use super::{
     GatewayState, guard,

@@ -84,7 +84,7 @@ pub use {
 
 use axum::{Extension, Router, middleware};
 use body_limit::MAX_BODY_BYTES;
-use openapi::{Access, Routes, delete, get, post, put, says};
+use openapi::{RouteAccess, Routes, delete, get, post, put, says};
 use pudu_config::Watcher;
 use pudu_dispatch::{Shared, connections::Connections, local::LocalChannel};
 use std::{net::SocketAddr, sync::Arc, time::Instant};
@@ -166,7 +166,7 @@ impl GatewayState {
                 put(agents::update, says("Changes an agent.").gives("Agent"))
                     .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
             )
-            .admitted(Access::Known, owner);
+            .admitted(RouteAccess::Known, owner);
         Routes::new("agents")
             .at(
                 "/api/agents",
@@ -279,7 +279,7 @@ impl GatewayState {
             .merge(auth::operator_routes())
             .merge(of_skills)
             .merge(of_channels)
-            .admitted(Access::Admin, middleware::from_fn_with_state(self.clone(), admit::operator))
+            .admitted(RouteAccess::Admin, middleware::from_fn_with_state(self.clone(), admit::operator))
     }
 
     /// The routes of the page's chats.
@@ -385,7 +385,7 @@ impl GatewayState {
             .merge(self.resources())
             .nest("/api", self.threads())
             .nest("/api/langgraph", self.threads())
-            .admitted(Access::Known, middleware::from_fn_with_state(self.clone(), admit::check))
+            .admitted(RouteAccess::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 
     /// The routes that describe the API, unless they are switched off.
@@ -451,7 +451,7 @@ impl GatewayState {
         let cors = cors::layer(&self.0.sign_in.config.cors_origins);
         let (router, routes) = self.guarded().merge(self.open()).finish();
         let all = router
-            .layer(Extension(Arc::new(openapi::Document::of(routes))))
+            .layer(Extension(Arc::new(openapi::OpenApiDocument::of(routes))))
             .layer(body_limit::layers(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())

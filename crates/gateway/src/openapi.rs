@@ -12,8 +12,8 @@ mod parameters;
 mod routes;
 mod shapes;
 
-pub(super) use about::{About, says};
-pub(super) use document::{Document, document};
+pub(super) use about::{RouteAbout, says};
+pub(super) use document::{OpenApiDocument, document};
 pub(super) use input::Described;
 pub(super) use page::page;
-pub(super) use routes::{Access, MethodRoutes, Routes, delete, get, patch, post, put};
+pub(super) use routes::{MethodRoutes, RouteAccess, Routes, delete, get, patch, post, put};

@@ -3,7 +3,7 @@
 
 use super::{
     GatewayState,
-    auth::Proof,
+    auth::CallerProof,
     caller::Caller,
     errors::refuse,
     refusal::{Refusal, missing, refused, unavailable},
@@ -70,7 +70,7 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let extensions = request.extensions();
-    let (Some(caller), Some(proof)) = (extensions.get::<Caller>(), extensions.get::<Proof>()) else {
+    let (Some(caller), Some(proof)) = (extensions.get::<Caller>(), extensions.get::<CallerProof>()) else {
         return refuse(StatusCode::UNAUTHORIZED, "nobody is known to ask");
     };
     let named = params.iter().find(|(name, _)| *name == "thread");

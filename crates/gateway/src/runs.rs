@@ -1,6 +1,6 @@
 //! The runs that work, and their events, for programs that want more than a chat shows.
 
-use super::{GatewayState, auth::Proof, caller::Caller, errors::refuse, refusal::scrubbed};
+use super::{GatewayState, auth::CallerProof, caller::Caller, errors::refuse, refusal::scrubbed};
 use axum::{
     Extension,
     extract::{Path, State},
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// Lists the runs that work or wait to, oldest first: those of one's own threads, for whoever does not see all.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
 ) -> Response {
     let mut shown_runs = Vec::new();
@@ -38,7 +38,11 @@ pub(super) async fn list(
 }
 
 /// Returns a run that somebody may follow. Those of others are not told from those that there are not.
-async fn found(gateway: &GatewayState, (caller, proof): (&Caller, &Proof), run: &RunId) -> Option<LiveRun> {
+async fn found(
+    gateway: &GatewayState,
+    (caller, proof): (&Caller, &CallerProof),
+    run: &RunId,
+) -> Option<LiveRun> {
     let live = gateway.0.shared.client.live_run(run)?;
     if proof.sees_all(caller) {
         return Some(live);
@@ -51,7 +55,7 @@ async fn found(gateway: &GatewayState, (caller, proof): (&Caller, &Proof), run: 
 /// the ring gets a `gap` with all that happened so far, and goes on from there.
 pub(super) async fn events(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
     Path(run): Path<String>,
     headers: HeaderMap,

@@ -286,7 +286,7 @@ const PREPARED: &str = "{input: object, checkpoint: object, metadata: object, ta
 /// A page of a run's messages.
 const PAGE: &str = "{data: [Row], has_more: boolean}";
 
-fn follows() -> super::openapi::About {
+fn follows() -> super::openapi::RouteAbout {
     says("Follows a run as a stream, from `Last-Event-ID` on.")
         .streams()
         .gives_nothing(204)

@@ -36,7 +36,7 @@ const NO_TOKEN: &str = "This token is unknown, revoked or expired. Make a new on
 
 /// How somebody proved who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
+pub(crate) enum CallerProof {
     /// The operator's token.
     Operator,
     /// A session of this account.
@@ -62,7 +62,7 @@ pub(crate) struct ShownRequest<'r> {
     pub(crate) visitor: &'r Visitor,
 }
 
-impl Proof {
+impl CallerProof {
     /// Returns whether somebody with this proof sees everybody's things: an administrator, and whoever is of this machine as long
     /// as nobody has an account.
     pub(crate) fn sees_all(&self, caller: &Caller) -> bool {
@@ -82,7 +82,7 @@ impl Proof {
 pub(crate) async fn identify(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
-) -> Result<(Caller, Proof), Response> {
+) -> Result<(Caller, CallerProof), Response> {
     if request.headers.contains_key(INTERNAL_TOKEN) {
         return internal(gateway, request).await;
     }
@@ -103,7 +103,7 @@ pub(crate) async fn identify(
         None => None,
     };
     if gateway.0.sign_in.config.disabled && !has_bearer {
-        return Ok((operator(), Proof::Disabled));
+        return Ok((operator(), CallerProof::Disabled));
     }
     without_account(gateway, request, fault).await
 }
@@ -113,16 +113,16 @@ async fn without_account(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
     fault: Option<(&'static str, &'static str)>,
-) -> Result<(Caller, Proof), Response> {
+) -> Result<(Caller, CallerProof), Response> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     // Where a provider says who people are, nobody is let in unasked before the first one came.
     let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.are_there();
     let signed_in = guards_all || db.has_accounts().await.map_err(|error| unstored(&error))?;
     let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
     match (shown, fault) {
-        (ShownProof::Token, _) => Ok((operator(), Proof::Operator)),
+        (ShownProof::Token, _) => Ok((operator(), CallerProof::Operator)),
         (ShownProof::Nothing, _) if !signed_in => {
-            Ok((Caller { user: UserId::local(), role: CallerRole::User }, Proof::Local))
+            Ok((Caller { user: UserId::local(), role: CallerRole::User }, CallerProof::Local))
         }
         (ShownProof::Nothing, Some((code, message))) => Err(coded(StatusCode::UNAUTHORIZED, code, message)),
         (ShownProof::Nothing, None)
@@ -139,7 +139,10 @@ pub(crate) fn operator() -> Caller {
     Caller { user: UserId::local(), role: CallerRole::Admin }
 }
 
-async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(Caller, Proof), Response> {
+async fn internal(
+    gateway: &GatewayState,
+    request: ShownRequest<'_>,
+) -> Result<(Caller, CallerProof), Response> {
     let guard = &gateway.0.guard;
     let shown = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
     let right =
@@ -161,14 +164,14 @@ async fn internal(gateway: &GatewayState, request: ShownRequest<'_>) -> Result<(
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
     let role = account.map_or(CallerRole::User, |account| role_of(&account));
-    Ok((Caller { user, role }, Proof::Internal))
+    Ok((Caller { user, role }, CallerProof::Internal))
 }
 
 async fn api_token(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
     shown: &str,
-) -> Result<(Caller, Proof), Response> {
+) -> Result<(Caller, CallerProof), Response> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let now = clock::now();
     let found = db.api_token(&digest(shown), now).await.map_err(|error| unstored(&error))?;
@@ -202,7 +205,7 @@ async fn api_token(
     if let Err(error) = db.note_api_token_use(&token, now).await {
         tracing::warn!(%error, "failed to note the use of a token");
     }
-    Ok((Caller { user: token.user, role: CallerRole::User }, Proof::ApiToken(token.name)))
+    Ok((Caller { user: token.user, role: CallerRole::User }, CallerProof::ApiToken(token.name)))
 }
 
 /// Returns the account whose session it is, or the code and the words of what is wrong with it.
@@ -232,13 +235,13 @@ async fn session_of(
 fn checked_session(
     request: ShownRequest<'_>,
     account: UserAccount,
-) -> Result<(Caller, Proof), Box<Response>> {
+) -> Result<(Caller, CallerProof), Box<Response>> {
     request.visitor.prove();
     if let Some(fault) = cookies::csrf_fault(request.method, request.headers) {
         return Err(Box::new(refuse(StatusCode::FORBIDDEN, fault)));
     }
     let caller = Caller { user: account.user.clone(), role: role_of(&account) };
-    Ok((caller, Proof::Session(Box::new(account))))
+    Ok((caller, CallerProof::Session(Box::new(account))))
 }
 
 fn role_of(account: &UserAccount) -> CallerRole {

@@ -4,7 +4,7 @@ use super::{
     super::{GatewayState, errors::refuse},
     answer::{broken, coded, invalid, unstored},
     desk::with_session,
-    identify::Proof,
+    identify::CallerProof,
     limits::AttemptKey,
     login,
 };
@@ -42,11 +42,11 @@ pub(super) struct NewPassword {
 pub(super) async fn change(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     headers: HeaderMap,
     body: Result<Json<NewPassword>, BodyRejection>,
 ) -> Response {
-    let Proof::Session(account) = proof else {
+    let CallerProof::Session(account) = proof else {
         let told = "Password changes are only available to whoever has signed in with one.";
         return coded(StatusCode::BAD_REQUEST, "invalid_credentials", told);
     };

@@ -3,7 +3,7 @@
 use super::{
     super::GatewayState,
     answer::{coded, unstored},
-    identify::Proof,
+    identify::CallerProof,
 };
 use crate::{caller::Caller, json::Json};
 use axum::{
@@ -19,18 +19,18 @@ use serde_json::json;
 /// Shows the account that is signed in.
 pub(super) async fn me(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
 ) -> Response {
     match proof {
-        Proof::Session(account) => Json(accounts::shown(&account)).into_response(),
-        Proof::Local => coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"),
-        Proof::Operator | Proof::Disabled => Json(json!({
+        CallerProof::Session(account) => Json(accounts::shown(&account)).into_response(),
+        CallerProof::Local => coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"),
+        CallerProof::Operator | CallerProof::Disabled => Json(json!({
             "id": caller.user, "email": "default@test.local", "system_role": accounts::ADMIN,
             "needs_setup": false, "oauth_provider": null,
         }))
         .into_response(),
-        Proof::ApiToken(_) | Proof::Internal => {
+        CallerProof::ApiToken(_) | CallerProof::Internal => {
             match gateway.0.shared.db.within(STORE_TIMEOUT).account_of(&caller.user).await {
                 Ok(Some(account)) => Json(accounts::shown(&account)).into_response(),
                 Ok(None) => Json(json!({

@@ -3,7 +3,7 @@
 use super::{
     super::{GatewayState, errors::refuse},
     answer::{told, unstored},
-    identify::Proof,
+    identify::CallerProof,
 };
 use crate::{
     caller::Caller,
@@ -40,7 +40,7 @@ impl WantedToken {
 /// Lists one's own tokens.
 pub(super) async fn own(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
 ) -> Response {
     if let Some(refusal) = not_a_person(&proof) {
@@ -55,7 +55,7 @@ pub(super) async fn own(
 /// Makes oneself a token.
 pub(super) async fn add_own(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
     body: Result<Json<WantedToken>, BodyRejection>,
 ) -> Response {
@@ -71,7 +71,7 @@ pub(super) async fn add_own(
 /// Revokes a token of one's own.
 pub(super) async fn revoke_own(
     State(gateway): State<GatewayState>,
-    Extension(proof): Extension<Proof>,
+    Extension(proof): Extension<CallerProof>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Response {
@@ -120,9 +120,9 @@ pub(super) async fn revoke(
 }
 
 /// Refuses whoever has not signed in: a token that got lost would make itself new ones.
-fn not_a_person(proof: &Proof) -> Option<Response> {
+fn not_a_person(proof: &CallerProof) -> Option<Response> {
     let told = "This endpoint requires interactive session authentication";
-    (!matches!(proof, Proof::Session(_))).then(|| refuse(StatusCode::FORBIDDEN, told))
+    (!matches!(proof, CallerProof::Session(_))).then(|| refuse(StatusCode::FORBIDDEN, told))
 }
 
 async fn make(gateway: &GatewayState, caller: &Caller, user: &UserId, wanted: WantedToken) -> Response {

@@ -1,7 +1,7 @@
 //! The description of one operation: a sentence, its answers, and the statuses of its errors.
 
 /// A description of an operation.
-pub(crate) struct About {
+pub(crate) struct RouteAbout {
     pub(super) summary: &'static str,
     pub(super) answers: Vec<(u16, Content)>,
     pub(super) errors: Vec<u16>,
@@ -21,11 +21,11 @@ pub(super) enum Content {
 }
 
 /// Begins a description with a sentence.
-pub(crate) const fn says(summary: &'static str) -> About {
-    About { summary, answers: Vec::new(), errors: Vec::new(), headers: Vec::new() }
+pub(crate) const fn says(summary: &'static str) -> RouteAbout {
+    RouteAbout { summary, answers: Vec::new(), errors: Vec::new(), headers: Vec::new() }
 }
 
-impl About {
+impl RouteAbout {
     /// The operation answers 200 with JSON of this type, in the notation of `shapes.rs`.
     pub(crate) fn gives(self, shape: &'static str) -> Self {
         self.with(200, Content::Json(shape))

@@ -4,7 +4,7 @@ use super::{
     about::Content,
     input::RequestParts,
     parameters,
-    routes::{Access, RouteList, RouteOperation},
+    routes::{RouteAccess, RouteList, RouteOperation},
     shapes,
 };
 use crate::auth;
@@ -45,7 +45,7 @@ const ERRORS: &[(u16, &str, &str)] = &[
 ];
 
 /// The operations of a gateway, and the document made of them when it is first asked for.
-pub(crate) struct Document {
+pub(crate) struct OpenApiDocument {
     routes: RouteList,
     text: OnceLock<Bytes>,
     /// What people read of it.
@@ -53,12 +53,12 @@ pub(crate) struct Document {
 }
 
 /// Serves the document. It tells nothing about anybody, so everybody who reaches the gateway may read it.
-pub(crate) async fn document(Extension(document): Extension<Arc<Document>>) -> Response {
+pub(crate) async fn document(Extension(document): Extension<Arc<OpenApiDocument>>) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (headers, document.text.get_or_init(|| document.whole().to_string().into()).clone()).into_response()
 }
 
-impl Document {
+impl OpenApiDocument {
     /// Makes the document of these routes.
     pub(crate) fn of(routes: RouteList) -> Self {
         Self { routes, text: OnceLock::new(), page: OnceLock::new() }
@@ -118,8 +118,8 @@ fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value
         }
     }
     let refused = match operation.access {
-        Access::Open => &[403, 503][..],
-        Access::Known | Access::Admin => &[401, 403, 429, 503],
+        RouteAccess::Open => &[403, 503][..],
+        RouteAccess::Known | RouteAccess::Admin => &[401, 403, 429, 503],
     };
     for status in refused.iter().chain(&about.errors).chain(&parts.errors) {
         let told = || match ERRORS.iter().find(|(known, ..)| known == status) {
@@ -141,7 +141,7 @@ fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value
         told["requestBody"] =
             json!({ "required": is_required, "content": { media_type: { "schema": schema } } });
     }
-    if operation.access == Access::Admin {
+    if operation.access == RouteAccess::Admin {
         told["description"] = json!("For administrators.");
     }
     told
@@ -173,7 +173,7 @@ fn id(operation: &RouteOperation) -> String {
 
 /// Returns which proofs the operation takes, each alternative with the scope that a program's token needs.
 fn security(operation: &RouteOperation) -> Value {
-    if operation.access == Access::Open {
+    if operation.access == RouteAccess::Open {
         return json!([]);
     }
     let changes = operation.method != Method::GET;

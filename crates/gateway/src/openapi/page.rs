@@ -1,6 +1,6 @@
 //! A page for people that lists the operations of the document. It has no script, and loads nothing.
 
-use super::Document;
+use super::OpenApiDocument;
 use crate::console;
 use axum::{
     Extension,
@@ -18,7 +18,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:75rem;mar
     padding:.3rem .6rem;border-bottom:1px solid #8884}code{font-size:.9em;overflow-wrap:anywhere}";
 
 /// Serves the page.
-pub(crate) async fn page(Extension(document): Extension<Arc<Document>>) -> Response {
+pub(crate) async fn page(Extension(document): Extension<Arc<OpenApiDocument>>) -> Response {
     let hash = BASE64_STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

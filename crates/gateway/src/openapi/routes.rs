@@ -1,6 +1,6 @@
 //! Routes with their descriptions: one call registers both.
 
-use super::{About, Described, input::RequestParts};
+use super::{Described, RouteAbout, input::RequestParts};
 use crate::{GatewayState, body_limit, unsupported};
 use axum::{
     Router,
@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 
 /// Whose requests a route takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum RouteAccess {
     /// Everybody's, or those with a proof of their own.
     Open,
     /// Of whoever is known.
@@ -31,9 +31,9 @@ pub(crate) enum Access {
 pub(super) struct RouteOperation {
     pub(super) path: String,
     pub(super) method: Method,
-    pub(super) about: Arc<About>,
+    pub(super) about: Arc<RouteAbout>,
     pub(super) tag: &'static str,
-    pub(super) access: Access,
+    pub(super) access: RouteAccess,
     pub(super) describe: fn(&mut SchemaGenerator, &mut RequestParts),
 }
 
@@ -71,7 +71,7 @@ macro_rules! methods {
             #[doc = concat!("Routes `", stringify!($method), "` to a handler.")]
             pub(in crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
                 handler: H,
-                about: About,
+                about: RouteAbout,
             ) -> MethodRoutes {
                 MethodRoutes { router: MethodRouter::new(), operations: Vec::new() }.$name(handler, about)
             }
@@ -82,7 +82,7 @@ macro_rules! methods {
                 pub(in crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
                     self,
                     handler: H,
-                    about: About,
+                    about: RouteAbout,
                 ) -> Self {
                     self.on(MethodFilter::$method, Method::$method, handler, about)
                 }
@@ -99,14 +99,14 @@ impl MethodRoutes {
         filter: MethodFilter,
         method: Method,
         handler: H,
-        about: About,
+        about: RouteAbout,
     ) -> Self {
         self.operations.push(RouteOperation {
             path: String::new(),
             method,
             about: Arc::new(about),
             tag: "",
-            access: Access::Open,
+            access: RouteAccess::Open,
             describe: T::describe,
         });
         Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
@@ -184,7 +184,7 @@ impl Routes {
     }
 
     /// Lets requests through the layer that sees to this access.
-    pub(crate) fn admitted<L>(mut self, access: Access, layer: L) -> Self
+    pub(crate) fn admitted<L>(mut self, access: RouteAccess, layer: L) -> Self
     where
         L: Layer<Route> + Clone + Send + Sync + 'static,
         L::Service: Service<Request, Error: Into<Infallible>, Response: IntoResponse + 'static>
@@ -194,7 +194,8 @@ impl Routes {
             + 'static,
         <L::Service as Service<Request>>::Future: Send + 'static,
     {
-        for operation in self.operations.iter_mut().filter(|operation| operation.access == Access::Open) {
+        for operation in self.operations.iter_mut().filter(|operation| operation.access == RouteAccess::Open)
+        {
             operation.access = access;
         }
         self.behind(layer)

@@ -1,0 +1,68 @@
+//! The start of a daemon. The third of its phases is here: what was built begins to run.
+
+use crate::{build::Built, daemon::Daemon, open::Opened, scope::Scope};
+use anyhow::Result;
+use pudu_config::{CLOSING, LoadedConfig, Start};
+use std::{net::SocketAddr, path::PathBuf};
+
+/// Message of the daemon to the person who started it.
+pub struct Greeting {
+    /// Address of the page.
+    pub address: Option<SocketAddr>,
+    /// Which model answers, and why that one.
+    pub model: String,
+    /// Path of the token that was made for the gateway, if one was.
+    pub token: Option<PathBuf>,
+    /// Description of the store.
+    pub store: String,
+    /// Description of the sandbox.
+    pub sandbox: String,
+    /// The accounts.
+    pub accounts: Vec<String>,
+    /// Accounts that are open to everyone.
+    pub open: Vec<String>,
+}
+
+impl Daemon {
+    /// Opens, builds and runs a daemon.
+    ///
+    /// # Errors
+    /// When the port, the home or the database is in use or cannot be used, or the configuration cannot be obeyed.
+    pub async fn start(start: Start, loaded: LoadedConfig, scope: Scope) -> Result<(Self, Greeting)> {
+        let opened = Opened::open(start, loaded, scope).await?;
+        let built = Built::build(opened, scope).await?;
+        Self::run(built, scope).await
+    }
+
+    /// The third phase: continues what the process before left, then serves HTTP, connects the accounts, and dispatches.
+    async fn run(built: Built, scope: Scope) -> Result<(Self, Greeting)> {
+        let Built { daemon, dispatcher, arrivals, door, auth, hot, start, file, model, made_token, store } =
+            built;
+        // Before anything works on them.
+        daemon.shared.client.adopt_threads().await;
+        daemon.recover(&dispatcher).await?;
+        let address = match door {
+            Some((listener, token)) => Some(daemon.serve(listener, token, &auth)?),
+            None => None,
+        };
+        let wanted = scope.accounts(&hot);
+        daemon.lines.open(wanted, daemon.local.clone()).await;
+        daemon.extend(start, file);
+        daemon.dispatch(dispatcher, arrivals, scope);
+        daemon.keep_house();
+        let open = if scope == Scope::Whole { hot.open_to_the_world() } else { Vec::new() };
+        for account in &open {
+            tracing::warn!(account, "opened account to everyone: {CLOSING}");
+        }
+        let greeting = Greeting {
+            address,
+            model,
+            token: made_token,
+            store,
+            sandbox: daemon.machine.words(&daemon.watcher.current()),
+            accounts: wanted.iter().map(|account| account.name.clone()).collect(),
+            open: open.into_iter().map(str::to_owned).collect(),
+        };
+        Ok((daemon, greeting))
+    }
+}
