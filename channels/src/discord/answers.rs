@@ -23,7 +23,7 @@ pub(super) const MAX_CONCURRENT_RESPONSES: usize = 256;
 const DESCRIPTION: usize = 100;
 
 impl DiscordChannel {
-    /// Handles event responses as long as a sender of them exists.
+    /// Handles event responses as long as their channel has a sender.
     pub(super) async fn work(&self, mut todos: mpsc::Receiver<EventResponse>) {
         let registered = AtomicBool::new(false);
         let mut under_way = FuturesUnordered::new();
