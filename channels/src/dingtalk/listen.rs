@@ -1,7 +1,7 @@
 //! Receives events: one socket at a time, the next one open before the old one goes.
 //!
-//! An event is acknowledged when it is kept, or when it is certainly not needed. One that cannot be kept at the moment is
-//! held and tried again for a while, because DingTalk is not certain to repeat it.
+//! An event is acknowledged when it is kept, or when it is certainly not needed. One that cannot be kept at the moment
+//! is held and tried again for a while, because DingTalk is not certain to repeat it.
 
 use super::{
     DingTalkChannel,
