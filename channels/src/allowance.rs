@@ -25,7 +25,7 @@ impl Allowance {
         Self { paid: now, not_before: now, given: 0 }
     }
 
-    /// Gives the next place, and returns when it comes. Whoever spends next has it.
+    /// Reserves the next place and returns its time. The next [`Self::spend`] uses it.
     pub(crate) fn place(&mut self, Rate { burst, interval }: Rate, now: Instant) -> Instant {
         let first = self.not_before.max(now);
         let ahead = interval * burst.saturating_sub(1);
@@ -46,7 +46,7 @@ impl Allowance {
         }
     }
 
-    /// Gives no place for so long.
+    /// Gives no place during `wait`.
     pub(crate) fn hold(&mut self, wait: Duration, now: Instant) {
         self.not_before = self.not_before.max(now + wait);
     }

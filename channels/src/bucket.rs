@@ -1,7 +1,7 @@
 //! How often an app may call, all its chats together.
 //!
-//! Unfinished views take a place each and wait for it, in the order in which they came. What is finished counts and
-//! never waits. When the platform says that the app calls too often, no place is given for as long as it says.
+//! Each unfinished view takes a place and waits for it, in order of arrival. A finished view counts and never waits.
+//! When the platform says that the app calls too often, no place is given during the wait that it asks for.
 
 use crate::allowance::{Allowance, Rate};
 use std::{
@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
-/// So many calls at once, and one more after each interval.
+/// Rate limit: a burst of calls at once, and one more after each interval.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     rate: Rate,
@@ -36,7 +36,7 @@ impl Bucket {
         self.with(|allowance, now| allowance.spend(self.rate, now));
     }
 
-    /// Gives no place for so long.
+    /// Gives no place during `wait`.
     pub(crate) fn hold(&self, wait: Duration) {
         self.with(|allowance, now| allowance.hold(wait, now));
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use futures_util::future::join_all;
 
-    /// When each of so many gets its place, in milliseconds.
+    /// Returns the times at which `count` callers get their places, in milliseconds.
     async fn places(bucket: &Bucket, count: usize) -> Vec<u128> {
         let begun = Instant::now();
         let each = (0..count).map(async |_| {

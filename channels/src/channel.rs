@@ -24,15 +24,15 @@ pub trait Channel: Send + Sync {
     /// Returns the state of the connection.
     fn health(&self) -> Health;
 
-    /// Receives events until `stop`, each accepted by `sink` before the platform is told that it
-    /// arrived. Reconnects by itself; returns early only for what needs a person's hand.
+    /// Receives events until `stop`. `sink` accepts each event before the platform gets its acknowledgement. Reconnects
+    /// automatically; returns early only for a failure that a person has to fix.
     fn listen<'a>(
         &'a self,
         sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>>;
 
-    /// Returns what takes the platform's posts, if events come that way.
+    /// Returns the receiver of the platform's posts, if events come that way.
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
         None
     }
@@ -42,7 +42,7 @@ pub trait Channel: Send + Sync {
         None
     }
 
-    /// Tries what the account needs to work, for `pudu doctor`. Changes nothing on the platform.
+    /// Checks the account's requirements for `pudu doctor`. Changes nothing on the platform.
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>>;
 
     /// Returns the options that an event brought for the run that answers it, where the platform has such. `hint` is
@@ -54,8 +54,8 @@ pub trait Channel: Send + Sync {
     /// Starts a reply, or takes up one that a restart cut.
     fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply>;
 
-    /// Returns where a second reply to the same event goes, which stands beside the first and never takes its
-    /// place.
+    /// Returns the target of a second reply to the same event. It is shown beside the first reply and never replaces
+    /// it.
     fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
         ReplyTarget { saved: None, ..target.clone() }
     }
@@ -67,8 +67,8 @@ pub trait Channel: Send + Sync {
         message: &'a str,
     ) -> BoxFuture<'a, Result<(), SendError>>;
 
-    /// Deletes a person's message in a private chat. Returns whether nobody reads it there any more: most platforms let
-    /// no bot do that.
+    /// Deletes a person's message in a private chat. Returns whether the message is gone from the chat: most platforms
+    /// let no bot delete it.
     fn forget<'a>(
         &'a self,
         _address: &'a Address,
@@ -137,8 +137,8 @@ pub struct ChannelLimits {
     pub download: u64,
     /// The largest file that can be sent, in bytes.
     pub upload: u64,
-    /// Whether each question in a chat begins a topic: a thread of answers below it. What stands beside the
-    /// threads, and is no question, concerns one of them then. Topics otherwise are rooms of their own.
+    /// Whether each question in a chat begins a topic: a thread of answers below it. A message outside of the threads
+    /// that is not a question then concerns one of the threads. Otherwise topics are separate conversations.
     pub threads: bool,
 }
 
@@ -184,16 +184,16 @@ pub trait LiveReply: Send {
     /// Shows an unfinished view in place of the one before.
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;
 
-    /// Takes what tells whether somebody waits for the reply's end: what holds it up, like a file that is not
-    /// taken, is given up then.
+    /// Sets the signal that reports whether a person waits for the reply's end. Delays, such as a file that the
+    /// platform does not accept, are then given up.
     fn hurry(&mut self, _hurry: Hurry) {}
 
-    /// Shows the final view. May be called again after an error, also after a restart: what is already
-    /// there is not sent twice.
+    /// Shows the final view. May be called again after an error, also after a restart: messages that are already there
+    /// are not sent twice.
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>>;
 }
 
-/// Why the platform did not show it, named by what the caller can do.
+/// Failure to show a view, named by the caller's next step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Try again, not before `after`.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-/// A machine's clock may be off by so much. Platforms give a signed post five minutes, and some a press three
-/// seconds.
+/// Maximum accepted difference between a machine's clock and the platform's. Platforms accept a signed post for five
+/// minutes, and some a press for three seconds.
 const SKEW: Duration = Duration::from_secs(30);
 
 /// One thing that was looked at.
@@ -18,7 +18,7 @@ pub struct Check {
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckResult {
-    /// It is as it should be; what exactly, without secrets.
+    /// The check passed; details without secrets.
     Good(String),
     /// It works, but not everything will.
     Poor {
@@ -49,7 +49,7 @@ impl Check {
         Self { what: what.into(), found: CheckResult::Poor { why: why.into(), help: help.into() } }
     }
 
-    /// Compares the platform's clock with this machine's; `why` tells what goes wrong when they differ.
+    /// Compares the platform's clock with this machine's. `why` describes the effect of a difference.
     pub(crate) fn clock(there: SystemTime, here: SystemTime, why: &str) -> Self {
         let apart = there.duration_since(here).unwrap_or_else(|early| early.duration());
         let seconds = apart.as_secs();

@@ -1,4 +1,4 @@
-//! The commands that people may type, for platforms that have a menu of them.
+//! Commands that people may type, for platforms that have a command menu.
 
 use pudu_texts::Language;
 

@@ -1,7 +1,7 @@
 //! DingTalk: single chats and groups over Stream mode, answers in cards that grow or in ordinary messages.
 //!
-//! Deliberately absent: who may speak (decided in one place for all platforms), what is said, and HTTP
-//! callbacks, which need a public address and bring nothing that the stream does not.
+//! Deliberately absent: access decisions (made in one place for all platforms), the content of replies, and HTTP
+//! callbacks, which need a public address and add nothing to the stream.
 
 mod api;
 mod card;
@@ -63,9 +63,9 @@ pub struct DingTalkConfig {
     pub client_secret: SecretString,
     /// The robot's code; mostly the client id.
     pub robot_code: String,
-    /// Base URL of the API; [`API_URL`] unless a proxy or a simulator stands in.
+    /// Base URL of the API; [`API_URL`] unless a proxy or a simulator replaces it.
     pub api_url: Url,
-    /// Base URL of the older API; [`OAPI_URL`] unless something stands in.
+    /// Base URL of the older API; [`OAPI_URL`] unless another server replaces it.
     pub oapi_url: Url,
     /// How cards look; without it answers are ordinary messages.
     pub card: Option<CardStyle>,
@@ -99,7 +99,7 @@ struct DingTalkAccountState {
     pacer: Pacer<String>,
     /// The key of the app as a whole: no chat is called so.
     everybody: String,
-    /// Until when cards are left alone after they failed for everybody.
+    /// End of the time in which cards are not used, after they failed for all chats.
     rest: Mutex<Option<Instant>>,
     /// Whether a card of the template was written with success since cards were last left alone.
     cards_work: AtomicBool,

@@ -1,6 +1,6 @@
 //! Discord: direct messages, channels and threads, over the gateway.
 //!
-//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+//! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
 mod account_state;
 mod answers;
@@ -69,10 +69,10 @@ pub struct DiscordConfig {
     pub account: String,
     /// The bot's token.
     pub bot_token: SecretString,
-    /// Base URL of the API, without its version; [`API_URL`] unless a proxy stands in. It names the gateway's
+    /// Base URL of the API, without its version; [`API_URL`] unless a proxy replaces it. It provides the gateway's
     /// address.
     pub api_url: Url,
-    /// To what it listens.
+    /// Rules for the messages that it listens to.
     pub rules: ListenRules,
     /// The commands for Discord's menu.
     pub commands: Vec<ChatCommand>,
@@ -86,7 +86,7 @@ pub struct DiscordChannel {
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
     heard: AtomicI64,
-    /// Whether the history has to be read for what was missed since then.
+    /// Whether the history has to be read for messages missed since then.
     behind: AtomicBool,
 }
 
@@ -144,14 +144,14 @@ impl PlatformAccount for DiscordChannel {
     }
 
     fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
-        // An interaction has one answer: what stands beside it is an ordinary message.
+        // An interaction has one answer: a second reply is an ordinary message.
         let answers = matches!(DiscordHint::read(target.hint.as_ref()), Some(DiscordHint::Answer { .. }));
         let hint = target.hint.clone().filter(|_| !answers);
         ReplyTarget { saved: None, hint, ..target.clone() }
     }
 
     async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        // A thread begins with a message that stands outside of it.
+        // A thread begins with a message outside of the thread.
         let outside = address.topic.as_deref() == Some(message);
         let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
         let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];

@@ -2,13 +2,13 @@
 
 use crate::{Address, BoxFuture, Inbound, KnownMessage, ReplyStoreError};
 
-/// Takes what comes in.
+/// Receives events.
 pub trait EventSink: Send + Sync {
-    /// Keeps an event for good. Only after `Ok` may the platform be told that it arrived.
+    /// Keeps an event for good. Only after `Ok` may the platform get its acknowledgement.
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>>;
 
-    /// Like [`Self::accept`], and keeps in the same write that the account's stream of events goes on at
-    /// `position`. An event sink that keeps no positions lets each stream begin anew.
+    /// Like [`Self::accept`], and keeps in the same write that the account's stream of events continues at `position`.
+    /// An event sink that keeps no positions lets each stream start over.
     fn accept_at<'a>(
         &'a self,
         inbound: Inbound,
@@ -17,7 +17,7 @@ pub trait EventSink: Send + Sync {
         self.accept(inbound)
     }
 
-    /// Keeps where an account's stream goes on: all events before were accepted, or concern nobody.
+    /// Keeps an account's stream position: all events before it were accepted, or do not concern the bot.
     fn save_position<'a>(
         &'a self,
         _account: &'a str,
@@ -26,7 +26,7 @@ pub trait EventSink: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Returns where an account's stream goes on, as it was kept last.
+    /// Returns an account's stream position, as it was kept last.
     fn position<'a>(
         &'a self,
         _account: &'a str,
@@ -34,8 +34,8 @@ pub trait EventSink: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in
-    /// any chat: for platforms that do not send again what was missed.
+    /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in any chat:
+    /// for platforms that do not send missed events again.
     fn known<'a>(
         &'a self,
         account: &'a str,
@@ -66,7 +66,7 @@ pub enum Accepted {
     Unaddressed,
 }
 
-/// An event is not kept. The platform must not be told that it arrived.
+/// An event is not kept. The platform must not get its acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptError {
     /// Too much waits to be answered.

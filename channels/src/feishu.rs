@@ -1,6 +1,6 @@
 //! Feishu and Lark: private chats, groups and topics, by long connection or webhook.
 //!
-//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+//! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
 mod card;
 mod chat_cache;
@@ -62,7 +62,7 @@ pub struct FeishuConfig {
     pub app_id: String,
     /// The app's secret.
     pub app_secret: SecretString,
-    /// Base URL of the platform; [`DOMAIN`] unless Lark, a proxy or a private deployment stands in.
+    /// Base URL of the platform; [`DOMAIN`] unless Lark, a proxy or a private deployment replaces it.
     pub domain: Url,
     /// How events come.
     pub mode: FeishuEventMode,
@@ -81,7 +81,7 @@ pub enum FeishuEventMode {
     Webhook {
         /// Key by which posts are sealed and signed.
         encrypt_key: SecretString,
-        /// Token that stands in each post.
+        /// Token that each post contains.
         verification_token: SecretString,
     },
 }

@@ -1,4 +1,4 @@
-//! Ways in for fuzzers, which live in a workspace of their own and see only what is public. Each checks what
+//! Entry points for fuzzers, which are in a separate workspace and see only public items. Each checks properties that
 //! must hold for any input at all.
 
 use crate::{
@@ -50,10 +50,10 @@ pub fn feishu_frames(data: &[u8]) {
     feishu::fuzz_frames(data);
 }
 
-/// Posts anything to each platform's webhook, unsigned and signed as the platform would: what is not signed
-/// is never kept, and nothing makes it panic.
+/// Posts anything to each platform's webhook, unsigned and signed as the platform would: an unsigned post is never
+/// kept, and no post causes a panic.
 pub fn webhooks(body: &[u8]) {
-    // What asks for names and the like is left there: nobody answers.
+    // Look-ups of names and the like never finish: no server answers.
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| Builder::new_current_thread().enable_all().build().ok());
     let _context = runtime.as_ref().map(Runtime::enter);
@@ -160,7 +160,7 @@ fn sealed(body: &[u8]) -> Vec<u8> {
     json!({ "encrypt": sealed }).to_string().into_bytes()
 }
 
-/// Signs a body as each of them does.
+/// Signs a body in each platform's way.
 fn sign(headers: &mut HeaderMap, body: &[u8]) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

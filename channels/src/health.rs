@@ -1,4 +1,4 @@
-//! How a channel is doing, told honestly.
+//! Health of a channel.
 
 use pudu_net::scrub;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub enum HealthState {
     Connecting,
     /// The platform answers and events flow.
     Ready,
-    /// It worked and does not now; it goes on trying.
+    /// It worked before and does not now; it keeps trying.
     Degraded,
     /// The platform refused the credentials; it has stopped trying.
     AuthFailed,

@@ -14,7 +14,7 @@ pub struct EventKey(pub String);
 pub struct Inbound {
     /// By which a redelivery is recognised.
     pub key: EventKey,
-    /// Address of the event. In a group without topics the topic is `None`; `reply_to` tells of a chain.
+    /// Address of the event. In a group without topics the topic is `None`; `reply_to` identifies a chain.
     pub address: Address,
     /// Whether only this person and the bot are in the chat.
     pub private: bool,
@@ -32,8 +32,7 @@ pub struct Inbound {
     /// Content of others that a message points at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointed: Vec<PointedAt>,
-    /// Data that the channel itself needs to answer this: a team, a token of an interaction. Nobody else
-    /// reads it.
+    /// Data that the channel itself needs to answer this: a team, a token of an interaction. Only the channel reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
     /// The action.
@@ -88,7 +87,7 @@ pub struct Sender {
     pub id: String,
     /// The name that people see.
     pub name: String,
-    /// The tag of the person's language, where the platform tells it: `en`, `zh-CN`, `zh-hans`.
+    /// The tag of the person's language, where the platform provides it: `en`, `zh-CN`, `zh-hans`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
 }
@@ -115,7 +114,7 @@ pub enum InboundKind {
     },
     /// Took a message back.
     Recall,
-    /// Pressed a button under one of our messages. It means what typing `action` would mean.
+    /// Pressed a button under one of our messages. It has the same meaning as typing `action`.
     Press {
         /// The button's text, as if typed. It comes from outside: no more trusted than typed text.
         action: String,

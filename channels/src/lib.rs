@@ -1,9 +1,9 @@
-//! Chat platforms, one folder each, and what they share.
+//! Chat platforms, one folder each, and their shared code.
 //!
 //! A channel turns a platform's bytes into [`Inbound`]s and views of a reply into the platform's calls.
-//! Deliberately absent: the agent, the store and the HTTP API. A channel asks its [`EventSink`] to keep what
-//! came in before it acknowledges anything, and its [`ReplyStore`] to keep what it needs to find its own
-//! messages again after a restart.
+//! Deliberately absent: the agent, the store and the HTTP API. A channel asks its [`EventSink`] to keep an event before
+//! it acknowledges the event, and its [`ReplyStore`] to keep the data that it needs to find its own messages again
+//! after a restart.
 
 mod address;
 mod allowance;

@@ -29,7 +29,7 @@ fn shorten(name: &str) -> String {
     format!("{}{extension}", stem.get(..end.unwrap_or(0)).unwrap_or_default())
 }
 
-/// Returns the ending for a media type, where a platform tells only that.
+/// Returns the ending for a media type, where a platform provides only that.
 pub(crate) fn extension_of(mime: &str) -> Option<&'static str> {
     Some(match mime {
         "image/png" => "png",

@@ -3,7 +3,7 @@
 //! Two rules, per chat or whatever else is counted together (an account, a message). Unfinished views keep a minimum
 //! interval, with a small burst so that a placeholder and the first words may follow at once; a final view counts but
 //! never waits. And when a platform says "not before", nothing at all goes to that chat before then: [`Pacer::held`]
-//! tells the caller, who has better means to wait than a call that hangs for hours.
+//! returns the wait to the caller, which has better means to wait than a call that hangs for hours.
 //!
 //! Deliberately absent: a queue of views. They are replaced by newer ones; only the replies of a chat take turns.
 

@@ -35,7 +35,7 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         stop: CancellationToken,
     ) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
-    /// Returns what takes the platform's posts, if events come that way.
+    /// Returns the receiver of the platform's posts, if events come that way.
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
         None
     }
@@ -45,7 +45,7 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         None
     }
 
-    /// Tries what the account needs to work, for `pudu doctor`. Changes nothing on the platform.
+    /// Checks the account's requirements for `pudu doctor`. Changes nothing on the platform.
     fn doctor(&self) -> impl Future<Output = Vec<Check>> + Send;
 
     /// Makes the calls of one reply.

@@ -23,7 +23,7 @@ pub enum PointedKind {
     Reply,
     /// A part of a message that the sender marked.
     Quote,
-    /// The message that opened the thread in which it stands.
+    /// The message that opened the thread of this message.
     Opening,
     /// A message that was passed on.
     Forward,

@@ -1,9 +1,9 @@
-//! Detects when a platform that failed answers again, so that nobody waits longer than it does.
+//! Detects when a failed platform answers again, so that callers do not wait longer than necessary.
 //!
-//! Every call of an account reports its outcome. While calls fail, the callers that wait to try again take
-//! turns: one of them tries every few seconds, the others wait, so that a platform which is down gets few
-//! calls however many wait for it. The first call that succeeds wakes all. A platform may answer reads while
-//! it refuses writes, so that writers are woken by successful writes alone.
+//! Every call of an account reports its outcome. While calls fail, the callers that wait to try again take turns: one
+//! tries every few seconds, the others wait, so that a platform which is down gets few calls however many wait for it.
+//! The first call that succeeds wakes all. A platform may answer reads while it refuses writes, so that writers are
+//! woken by successful writes alone.
 //!
 //! A caller that is woken and fails all the same has a problem of its own: [`Backoff`] slows each down with
 //! its own failures, whatever else works.
@@ -32,7 +32,7 @@ pub(crate) const LONG_CALL: Duration = Duration::from_secs(15);
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Nothing is tried more often than this because others succeed, once it failed a few times.
 const MAX_RETRY_FLOOR: Duration = Duration::from_secs(4);
-/// So many tries in vain are a platform that comes and goes; more are one's own trouble.
+/// Number of futile tries that are attributed to an unstable platform; further ones to the call itself.
 const FORGIVEN: u32 = 3;
 
 /// Whether a platform answers an account's calls. A clone is the same one.
@@ -65,7 +65,7 @@ impl Recovery {
         self.0.failing.load(Ordering::Relaxed)
     }
 
-    /// Notes how a call went; `down` tells whether its error is the platform's failure.
+    /// Records the outcome of a call; `down` returns whether its error is the platform's failure.
     pub(crate) fn note<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
         match result {
             Err(error) if down(error) => self.failed(),
@@ -73,7 +73,8 @@ impl Recovery {
         }
     }
 
-    /// Notes how a call went that writes nothing: that reading works tells those who write nothing, that it fails does.
+    /// Records the outcome of a call that writes nothing: its success does not wake callers that write, its failure
+    /// counts.
     pub(crate) fn note_read<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
         if result.as_ref().is_err_and(down) {
             self.failed();
@@ -119,14 +120,14 @@ impl Backoff {
         self.tried = Instant::now();
     }
 
-    /// Waits as [`Recovery::pause`], but never less than a floor since the last try. The floor grows with `wait`, up
-    /// to [`MAX_RETRY_FLOOR`]: no further, because nobody is to wait longer for a platform that is well. It does grow
-    /// further for what fails again and again while the platform answers others.
+    /// Waits as [`Recovery::pause`], but never less than a floor since the last try. The floor grows with `wait`, up to
+    /// [`MAX_RETRY_FLOOR`], so that no caller waits longer for a platform that is well. It grows further for a call
+    /// that fails again and again while the platform answers others.
     pub(crate) async fn pause(&mut self, recovery: &Recovery, wait: Duration) {
         let longest = MAX_RETRY_FLOOR.saturating_mul(1 << self.vain.saturating_sub(FORGIVEN).min(16));
         let floor = wait.min(longest).saturating_sub(self.tried.elapsed());
         sleep(floor).await;
-        // What happened meanwhile counts once.
+        // Answers that came meanwhile count once.
         let woken = !recovery.is_failing() || recovery.pause(wait.saturating_sub(floor)).await;
         self.vain = self.vain.saturating_add(u32::from(woken));
     }
@@ -175,7 +176,8 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::from_millis(10));
     }
 
-    /// Tries for two minutes, as the outbox does, what always fails; returns after how many seconds each try was.
+    /// Tries a call that always fails for two minutes, as the outbox does; returns the seconds after which each try was
+    /// made.
     async fn tries(recovery: &Recovery) -> Vec<u64> {
         let (begun, mut backoff, mut tries) = (Instant::now(), Backoff::new(), Vec::new());
         for attempt in 0.. {

@@ -1,10 +1,9 @@
 //! Markdown for chats: parsed once into text with marked ranges, written in a platform's own markup.
 //!
-//! [`parse`] resolves what chats have no markup for: bullets, numbering, indents, tables and rules become
-//! plain characters. What is left is the visible text and which ranges of it are bold, code, links and so
-//! on. That shape is what chat platforms think in: its text is what their limits count, any range of it can
-//! be cut out without breaking markup (see [`crate::split`]), and a writer for one more platform is one
-//! function over it.
+//! [`parse`] resolves elements that chats have no markup for: bullets, numbering, indents, tables and rules become
+//! plain characters. The result is the visible text and the ranges that are bold, code, links and so on. Chat platforms
+//! use the same model: their limits count the text, any range can be cut out without breaking markup (see
+//! [`crate::split`]), and a writer for one more platform is one function over it.
 //!
 //! Deliberately absent: HTML. Tags in Markdown are shown as they were typed, except line breaks.
 
@@ -59,7 +58,7 @@ pub enum Style {
     Code,
     /// A block of code, and its language if the fence names one.
     Pre(Option<String>),
-    /// A table drawn in fixed-width characters. Its first `header` bytes head every part of it.
+    /// A table drawn in fixed-width characters. Its first `header` bytes head every part of the table.
     Table {
         /// Length of the header lines in bytes, with their last line break.
         header: usize,

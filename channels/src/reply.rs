@@ -45,7 +45,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Messages that came before an intent may be recorded after it, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(3600);
-/// How often a message that vanishes is sent anew.
+/// Maximum number of times a vanishing message is sent again.
 const ROUNDS: usize = 2;
 /// How often a change may want something to be kept first.
 const KEEPS: usize = 8;
@@ -68,9 +68,9 @@ pub(crate) struct PlatformReply<M: PlatformMessages> {
     typing: Option<Typing>,
     /// Whether its final choices are listed with numbers.
     lists: bool,
-    /// Whether the messages that are there only get a note more: they are not made anew for it.
+    /// Whether the existing messages only get another note: they are not replaced for it.
     noting: bool,
-    /// Signals that somebody waits for the end.
+    /// Signals that a person waits for the end.
     hurry: Hurry,
     /// When the sending of a file last had no answer, as far as this process knows.
     lost: Option<Instant>,
@@ -110,7 +110,7 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
 
     fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
         match self.messages.recovery() {
-            // That the platform answers does not tell what became of it: only time keeps copies few.
+            // An answer of the platform does not reveal the outcome of that message: only time keeps copies few.
             Some(recovery) if !self.messages.doubtful() => {
                 Box::pin(async move { self.backoff.pause(&recovery, wait).await })
             }
@@ -190,7 +190,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             let first = self.first_number();
             let pages = self.pages(|limit| pages::growing(view, first, limit));
             match self.show(&pages, false).await {
-                // What cannot grow does not have to.
+                // A message that cannot grow does not have to.
                 Err(SendError::Refused(_)) if !self.messages.capabilities().edits => {}
                 shown => {
                     shown?;
@@ -278,7 +278,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         let mut first = self.conclude(view);
         self.save().await?;
         self.look_at(&view.files).await;
-        // Each round but the last finds a file that cannot be sent, and tells of it.
+        // Each round but the last finds a file that cannot be sent, and adds a note about it.
         for _ in 0..=view.files.len() {
             let notes = self.notes(&view.files);
             let pages = match view.whole && !notes.is_empty() {
@@ -337,8 +337,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
                     self.now_shows(n, Some(page.clone()));
                     return Ok(());
                 }
-                // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
-                // order stays.
+                // The message was deleted, or it cannot change any more. Those behind it go too, so that the order
+                // stays.
                 Err(CallError::Gone(_)) if !self.noting => self.keep(n).await?,
                 Err(CallError::Wait(wait))
                     if finished && !self.noting && self.messages.posts_sooner(wait) =>
@@ -357,7 +357,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Err(SendError::Refused("the message vanishes as soon as it is sent".to_owned()))
     }
 
-    /// Changes part `n`, which is there. What the change wants to be kept is kept first.
+    /// Changes part `n`, which is there. The record is kept first if the change requires it.
     async fn change(&mut self, n: usize, page: &M::Page) -> Result<(), CallError> {
         for _ in 0..KEEPS {
             let Some(mut sent) = self.record.part(n).cloned() else {
@@ -382,10 +382,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
         let intent = self.intend(n).await?;
         match self.messages.post(&intent, page).await {
-            // One that was there already shows what was sent first.
+            // A message that was there already shows its first content.
             Ok(sent) => self.sent(n, sent, (!intent.again).then(|| page.clone())).await,
             Err(error) => {
-                // What was perhaps sent before is perhaps there, whatever became of this try.
+                // A message that was perhaps sent before is perhaps there, whatever the result of this try.
                 if !error.may_be_done() && !intent.again {
                     self.record.parts.truncate(n);
                     self.unsaved = true;

@@ -1,4 +1,4 @@
-//! The port by which a channel keeps what it needs to find its own messages after a restart.
+//! The port by which a channel keeps the data it needs to find its own messages after a restart.
 
 use crate::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,13 @@ use serde_json::Value;
 /// State by which a channel finds its own messages of one reply again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyHandle {
-    /// The channel's own record; nobody else reads it.
+    /// The channel's own record; only the channel reads it.
     pub state: Value,
-    /// The platform's ids of the messages that show this reply: an answer to one of them continues the
-    /// conversation.
+    /// The platform's ids of the messages that show this reply: an answer to one continues the conversation.
     pub messages: Vec<String>,
 }
 
-/// Keeps what one reply needs to survive a restart.
+/// Keeps the data that one reply needs to survive a restart.
 pub trait ReplyStore: Send + Sync {
     /// Keeps the handle in place of the one before; durable when it returns.
     fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>>;

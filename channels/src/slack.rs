@@ -1,6 +1,6 @@
 //! Slack: direct messages, channels and threads, by Socket Mode or by posted events.
 //!
-//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+//! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
 mod account_state;
 mod blocks;
@@ -55,13 +55,13 @@ pub struct SlackConfig {
     pub account: String,
     /// The bot's token, `xoxb-`.
     pub bot_token: SecretString,
-    /// Base URL of the API; [`API_URL`] unless a proxy stands in.
+    /// Base URL of the API; [`API_URL`] unless a proxy replaces it.
     pub api_url: Url,
     /// How events come.
     pub delivery: SlackEventMode,
-    /// Whether a message in a channel has to name the bot, or stand in a thread where it speaks.
+    /// Whether a message in a channel has to name the bot, or be in a thread where it speaks.
     pub require_mention: bool,
-    /// The bot's user id, as somebody wrote it down; Slack says it itself.
+    /// The bot's user id from the configuration; Slack reports it as well.
     pub bot_user_id: Option<String>,
     /// The commands that are typed with a slash.
     pub commands: Vec<ChatCommand>,

@@ -33,7 +33,7 @@ const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) struct Keepalive {
     /// How often the peer is pinged.
     pub(crate) ping: Duration,
-    /// A peer that says nothing for so long, not even a pong, is dead.
+    /// Timeout after which a silent peer is dead: it has not sent even a pong.
     pub(crate) idle: Duration,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Socket {
     pulse: Keepalive,
     next_ping: Instant,
     heard: Instant,
-    /// The same by the clock, which goes on while this machine sleeps, in milliseconds since 1970.
+    /// The same by the clock, which continues while this machine sleeps, in milliseconds since 1970.
     heard_at: i64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum SocketFrame {
     Close(Option<(u16, String)>),
 }
 
-/// Why there is no connection, without the URL, in which secrets stand.
+/// Why there is no connection, without the URL, which contains secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SocketError {
     /// The handshake was refused.
@@ -100,7 +100,7 @@ impl Socket {
         Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now, heard_at: clock::now() })
     }
 
-    /// Waits for what the peer says next. Cancelling it loses nothing.
+    /// Waits for the peer's next frame. Cancelling it loses nothing.
     pub(crate) async fn next(&mut self) -> Result<SocketFrame, SocketError> {
         loop {
             let dead = self.heard + self.pulse.idle;
@@ -189,7 +189,7 @@ fn refused(error: tungstenite::Error) -> SocketError {
     }
 }
 
-/// Describes an error without what it may quote of the URL.
+/// Describes an error without parts of the URL that it may quote.
 fn describe(error: &tungstenite::Error) -> String {
     match error {
         tungstenite::Error::Url(_) => "the address is not one of a WebSocket".to_owned(),

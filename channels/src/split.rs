@@ -1,10 +1,10 @@
 //! Splits a long reply into messages.
 //!
-//! Each cut depends only on the text before it and the few characters behind it, so the parts of a text
-//! that only grows stay as they were: a full message is never edited again. A cut is made at the last
-//! paragraph, else line, else word of the second half of what fits, else between two characters that
-//! belong together for nobody. Tables move to the next message whole; one that does not fit there is cut
-//! between rows and its header repeated. Marks that a cut goes through end before it and begin again.
+//! Each cut depends only on the text before it and the few characters behind it, so the parts of a text that only grows
+//! stay as they were: a full message is never edited again. A cut is made at the last paragraph, else line, else word
+//! in the second half of the part that fits, else between two characters that do not form one visible character. Tables
+//! move to the next message whole; one that does not fit there is cut between rows and its header repeated. Marks that
+//! a cut goes through end before it and begin again.
 
 use crate::render::{Rich, Span, Style};
 use unicode_segmentation::GraphemeCursor;
@@ -52,13 +52,13 @@ impl Unit {
 pub struct Limit {
     /// The unit that is counted.
     pub unit: Unit,
-    /// How many of them; at least 8, so that any character fits.
+    /// Maximum number of units; at least 8, so that any character fits.
     pub max: usize,
     /// Width of a line in fixed-width characters, on the small screens where the platform is read.
     pub columns: usize,
 }
 
-/// Splits a text into parts of at most `limit`, none of them blank.
+/// Splits a text into parts of at most `limit`, without blank parts.
 #[must_use]
 pub fn split(rich: &Rich, limit: Limit) -> Vec<Rich> {
     let solid = rich.spans.iter().filter(|span| span.style.is_block_code()).collect();
@@ -98,7 +98,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Returns the header that the part which begins at `start` repeats; none that would take half of it.
+    /// Returns the header that the part which begins at `start` repeats; none if it would take half of the limit.
     fn header(&self, start: usize) -> &str {
         let header = self.rich.header_at(start).unwrap_or_default();
         if self.limit.unit.len(header) > self.limit.max / 2 { "" } else { header }

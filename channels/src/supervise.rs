@@ -1,5 +1,5 @@
-//! Keeps one account connected: tries again with growing, jittered pauses, tells how it is doing, and gives
-//! up only for what needs a person's hand.
+//! Keeps one account connected: tries again with growing, jittered pauses, reports its health, and gives up only for a
+//! failure that a person has to fix.
 
 use crate::{ChannelError, HealthCell, HealthState};
 use std::time::Duration;
@@ -8,27 +8,27 @@ use tokio_util::sync::CancellationToken;
 
 /// First delay before connecting again.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay between attempts, unless the platform asks for a longer one: when it is well again, people
-/// do not wait longer than this and what it takes to connect.
+/// Maximum delay between attempts, unless the platform asks for a longer one: when it is well again, people do not wait
+/// longer than this and the time to connect.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(6);
-/// A connection that held for so long, or that brought an event, was a good one: the pauses begin anew.
+/// Duration after which a connection was good, as is one that brought an event: the pauses start over.
 const GOOD: Duration = Duration::from_secs(60);
 
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionEnd {
-    /// The platform asks to connect anew, or a new connection has taken over: at once.
+    /// The platform asks to reconnect, or a new connection has taken over: at once.
     Renew,
     /// It broke or did not come about; why, without secrets.
     Lost(String),
-    /// The platform asks to wait for so long.
+    /// The platform asks to wait for this duration.
     Later(String, Duration),
     /// Trying again does not help.
     Fatal(ChannelError),
 }
 
-/// Connects again and again until `stop`. `connect` lives as long as its connection does, calls
-/// [`HealthCell::ready`] once events flow, and ends by itself when `stop` is cancelled.
+/// Connects again and again until `stop`. `connect` lives as long as its connection does, calls [`HealthCell::ready`]
+/// once events flow, and ends on its own when `stop` is cancelled.
 pub(crate) async fn supervise<F>(
     health: &HealthCell,
     stop: &CancellationToken,
@@ -101,7 +101,8 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Connects with these ends, one after the other, and returns when each try began and what came out.
+    /// Connects with these ends, one after the other, and returns the start times of the tries, the result and the
+    /// health.
     async fn tried(ends: Vec<(u64, ConnectionEnd)>) -> (Vec<u64>, Result<(), ChannelError>, HealthState) {
         let (health, stop) = (HealthCell::default(), CancellationToken::new());
         let (start, ends, times) = (Instant::now(), Mutex::new(ends.into_iter()), Mutex::new(Vec::new()));

@@ -1,6 +1,6 @@
 //! Telegram: private chats, groups and forum topics, by long polling or webhook.
 //!
-//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+//! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
 mod api;
 mod calls;
@@ -54,7 +54,7 @@ pub struct TelegramConfig {
     pub account: String,
     /// The bot's token.
     pub token: SecretString,
-    /// Base URL of the API; [`API_URL`] unless a proxy or an own server stands in.
+    /// Base URL of the API; [`API_URL`] unless a proxy or an own server replaces it.
     pub api_url: Url,
     /// How updates come.
     pub mode: TelegramUpdateMode,

@@ -1,5 +1,5 @@
-//! The transport that all platforms share: one exchange over HTTP, one error, and what keeps calls apart or remembers
-//! their answers.
+//! The transport that all platforms share: one exchange over HTTP, one error, and the types that keep calls apart or
+//! remember their answers.
 //!
 //! A platform adds its base URL, its credentials and the meaning of its error codes. Deliberately absent: any
 //! platform's protocol.

@@ -13,14 +13,14 @@ pub struct ReplyView {
     pub below: usize,
     /// The agent's current activity, a few words of plain text.
     pub activity: Option<String>,
-    /// Question that has to be decided before the reply goes on.
+    /// Question that has to be decided before the reply continues.
     pub prompt: Option<Prompt>,
     /// Choices that may be clicked meanwhile, besides those that decide.
     pub choices: Vec<Choice>,
 }
 
 impl ReplyView {
-    /// Returns all words, the question last, and all that may be clicked, what decides first.
+    /// Returns all words, the question last, and all choices, those that decide first.
     #[must_use]
     pub fn whole(&self) -> (String, Vec<Choice>) {
         let Some(Prompt { text, choices }) = &self.prompt else {
@@ -58,8 +58,8 @@ pub struct FinalView {
     /// Whether the work failed, as the words say. Programs want to know; people read it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// Whether it is worth nothing without its files, which are texts: what a platform does not take as a file is
-    /// said in messages, and where that cannot be either the reply is refused.
+    /// Whether it is worth nothing without its files, which are texts: a text that a platform does not take as a file
+    /// is sent in messages, and where that is impossible too the reply is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     /// Text that is new since the last view. It is sent alone where the messages that show the rest take no
@@ -74,7 +74,7 @@ pub struct FinalView {
     pub diff: String,
 }
 
-/// Something to click. Clicking it means what typing `action` would mean.
+/// A choice to click. A click has the same meaning as typing `action`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// Label of the button.

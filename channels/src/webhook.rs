@@ -1,19 +1,18 @@
-//! Events that a platform posts by HTTP: judged, decoded and kept by the channel, carried by whoever serves
-//! HTTP.
+//! Events that a platform posts by HTTP: judged, decoded and kept by the channel, carried by the HTTP server.
 //!
-//! How large a body may be, how slowly it may come, and how often somebody may fail is the server's business.
+//! The server limits the size of a body, its minimum speed, and the number of failures.
 
 use crate::{AcceptError, BoxFuture, EventSink};
 use pudu_net::reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// Takes what a platform posts for one account.
+/// Receives a platform's posts for one account.
 pub trait Webhook: Send + Sync {
     /// Judges from the headers alone who sent a post, before its body is read.
     fn glance(&self, headers: &HeaderMap) -> Glance;
 
-    /// Checks that a post is the platform's, has what it tells kept, and says what to answer. The secret or
-    /// signature is checked before anything of the body is looked at.
+    /// Checks that a post is the platform's, keeps its content, and returns the answer. The secret or signature is
+    /// checked before any part of the body is looked at.
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
@@ -57,7 +56,7 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a [u8] {
 /// Answer to a post.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WebhookResponse {
-    /// 200, with JSON if the platform wants to be told something. What was posted is kept, or concerns nobody.
+    /// 200, with JSON if the platform expects an answer. The post is kept, or does not concern the bot.
     Taken(Option<Value>),
     /// 401: it is not the platform's.
     Forbidden,

@@ -1,4 +1,4 @@
-//! Calls to DingTalk's two hosts: tokens, bounds, and nothing secret in what comes back of them.
+//! Calls to DingTalk's two hosts: tokens, limits, and results without secrets.
 
 use super::failure::{DingTalkCase, DingTalkError, read};
 use crate::{
@@ -22,7 +22,7 @@ use url::Url;
 const MAX_UPLOAD_TIME: Duration = Duration::from_secs(120);
 /// Maximum size of an API response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
-/// A token is made anew so long before its end.
+/// Time before its expiry at which a token is renewed.
 const TOKEN_RENEWAL: Duration = Duration::from_secs(5 * 60);
 /// How long a token is good where DingTalk does not say it, in seconds.
 const DEFAULT_TOKEN_LIFETIME: u64 = 7200;
@@ -67,7 +67,7 @@ impl DingTalkApi {
         self.ask(CallEffect::Reads, &Method::POST, path, body, CALL_TIMEOUT).await
     }
 
-    /// Posts what is there twice if it is posted twice.
+    /// Makes a post that has a second effect if it is repeated.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, DingTalkError> {
         self.ask(CallEffect::Writes, &Method::POST, path, body, LONG_CALL).await
     }
@@ -126,7 +126,7 @@ impl DingTalkApi {
         Ok(IssuedToken { text: text.into(), lifetime: Duration::from_secs(seconds) })
     }
 
-    /// Tries the credentials; returns the answer, and DingTalk's time where it tells it.
+    /// Tries the credentials; returns the answer, and DingTalk's time if the answer contains it.
     pub(super) async fn ask_token(&self) -> Result<(Value, Option<SystemTime>), DingTalkError> {
         let body = json!({"appKey": self.client_id, "appSecret": self.secret.expose_secret()});
         let request = self.transport.http.post(below(&self.api_url, "v1.0/oauth2/accessToken")).json(&body);
@@ -151,7 +151,7 @@ impl DingTalkApi {
         self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 
-    /// Uploads a file; returns its media id. Nobody sees it yet: a failure leaves nothing behind.
+    /// Uploads a file; returns its media id. The file is not visible yet: a failure leaves nothing behind.
     pub(super) async fn upload(&self, file: &OutFile, kind: &str) -> Result<String, DingTalkError> {
         let uploaded = self.with_token(|token| async move {
             let form = Form::new().text("type", kind.to_owned());
@@ -165,8 +165,8 @@ impl DingTalkApi {
         uploaded.await.map_err(DingTalkError::before)
     }
 
-    /// Asks for a file by its address, without any token: the address is the right to it. One that leads into
-    /// somebody's own network is not DingTalk's.
+    /// Fetches a file by its address, without any token: the address itself grants access. An address inside a private
+    /// network is not DingTalk's.
     pub(super) async fn fetch(&self, url: Url, limit: u64) -> Result<Response, CallError> {
         if url.host_str() == self.api_url.host_str() {
             return begin_fetch(self.transport.http.get(url), limit).await;
@@ -187,7 +187,7 @@ mod tests {
         sync::Arc,
     };
 
-    /// Knows one name, which nobody else knows.
+    /// Resolves one name that no other resolver knows.
     struct SingleNameResolver;
 
     impl Resolver for SingleNameResolver {

@@ -38,7 +38,7 @@ pub(super) struct DingTalkCard<'a> {
 }
 
 impl DingTalkCard<'_> {
-    /// Makes the card in a chat. HTTP 200 does not mean that anybody sees it.
+    /// Makes the card in a chat. HTTP 200 does not mean that the card is visible to a person.
     pub(super) async fn make(&self, target: &RobotTarget, page: &DingTalkPage) -> Result<(), DingTalkError> {
         let mut body = json!({
             "cardTemplateId": self.style.template,
@@ -67,7 +67,7 @@ impl DingTalkCard<'_> {
         delivered(&answer)
     }
 
-    /// Makes the card without delivering it to anybody.
+    /// Makes the card without delivering it.
     pub(super) async fn make_unseen(&self) -> Result<(), DingTalkError> {
         let body = json!({
             "cardTemplateId": self.style.template, "outTrackId": self.name, "callbackType": "STREAM",
@@ -82,8 +82,8 @@ impl DingTalkCard<'_> {
         self.stream("pudu", true, 0).await
     }
 
-    /// Shows a page in place of the one before. The same change twice counts once: its name is made of what
-    /// it is and of which one it is.
+    /// Shows a page in place of the one before. A repeated change counts once: its id is derived from its content and
+    /// its number.
     pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), DingTalkError> {
         let guid = digest(&[self.name, &nth.to_string(), text, if finish { "end" } else { "" }]);
         let body = json!({
@@ -152,7 +152,7 @@ impl DingTalkCard<'_> {
         values
     }
 
-    /// The words: what can be chosen stands among them where the template has no buttons.
+    /// Returns the words, with the choices among them where the template has no buttons.
     pub(super) fn text(&self, page: &DingTalkPage) -> String {
         if self.style.buttons_key.is_some() { page.text.clone() } else { page.words.clone() }
     }

@@ -1,4 +1,4 @@
-//! From DingTalk's events to what a person did. Every part of an event may be missing or strange.
+//! Decodes DingTalk's events into actions of people. Every part of an event may be missing or strange.
 
 pub(super) mod pointed;
 
@@ -49,7 +49,7 @@ pub(super) struct DingTalkHint {
 }
 
 impl DingTalkDecoder {
-    /// Reads a bot message. `None` for one that nobody can mean for us.
+    /// Reads a bot message. Returns `None` for a message that cannot be meant for the bot.
     pub(super) fn message(&self, data: &Value) -> Option<Inbound> {
         let id = text(data, "msgId");
         let staff = text(data, "senderStaffId");
@@ -127,7 +127,7 @@ impl DingTalkDecoder {
         }
     }
 
-    /// Alone with a person the chat is the person: that is whom a robot message is sent to.
+    /// A private chat is identified by the person: robot messages are addressed to people.
     fn address(&self, private: bool, group: String, sender: &str) -> Address {
         let topic = match (private, self.groups) {
             (true, _) => None,
@@ -150,7 +150,7 @@ fn content(data: &Value) -> Option<(String, Vec<Attachment>)> {
         "text" => (trimmed(&object(&data["text"])["content"]), Vec::new()),
         "richText" => rich(&content),
         "picture" => (String::new(), file("picture.png")),
-        // What was said is in words already; the sound comes along.
+        // The spoken words are there as text already; the sound is attached.
         "audio" => (trimmed(&content["recognition"]), file("audio.amr")),
         "video" => (String::new(), file("video.mp4")),
         "file" => (String::new(), file("file")),

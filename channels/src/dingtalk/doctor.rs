@@ -12,7 +12,8 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use std::time::SystemTime;
 
-/// A topic whose events nobody here wants: a socket that is only tried must not take anybody's messages.
+/// A topic whose events this app does not use: a socket that only tests the connection must not take messages of
+/// people.
 const UNUSED: &str = "/v1.0/graph/api/invoke";
 
 /// Looks at credentials, clock, stream, and the permissions to send.
@@ -76,7 +77,7 @@ async fn cards(dingtalk: &DingTalkChannel) -> Check {
         let help = "make an AI card template and set `card_template_id`: answers then grow in place";
         return Check::poor(what, "no `card_template_id`: answers come whole, at the end", help);
     };
-    // A card that is delivered to nobody: it is made and finished as those of answers are.
+    // A card without a receiver: it is made and finished like the card of an answer.
     let name = format!("pudu-doctor-{:016x}", fastrand::u64(..));
     let card =
         DingTalkCard { api: &dingtalk.api, style, robot_code: &dingtalk.state.robot_code, name: &name };

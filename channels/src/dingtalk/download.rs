@@ -1,4 +1,4 @@
-//! Files on their way from DingTalk, never more of them than was asked for.
+//! Downloads files from DingTalk, never more bytes than requested.
 
 use super::{api::DingTalkApi, failure::DingTalkError};
 use crate::{
@@ -24,7 +24,7 @@ pub(super) async fn file(
     save(api.fetch(url, limit).await?, to, limit).await
 }
 
-/// Asks where the file is. The address stands for the right to it: no token goes there.
+/// Asks for the address of a file. The address itself grants access: no token is sent to it.
 async fn find(api: &DingTalkApi, robot_code: &str, code: &str) -> Result<Url, DingTalkError> {
     let body = json!({"downloadCode": code, "robotCode": robot_code});
     let answer = api.look_up("/v1.0/robot/messageFiles/download", &body).await?;
@@ -50,7 +50,7 @@ fn is_safe(api: &Url, url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    /// CVE-2026-26321: no address that a message leads to is fetched from inside somebody's network.
+    /// CVE-2026-26321: an address from a message is never fetched from inside a private network.
     #[tokio::test]
     async fn no_file_is_fetched_from_within_the_network() {
         let url = |text: &str| Url::parse(text).unwrap();

@@ -55,7 +55,7 @@ pub(super) fn rules_out_cards(error: &DingTalkError) -> bool {
     matches!(error, CallError::Refused(_)) || matches!(error, CallError::Special(case) if special(case))
 }
 
-/// Reads an answer: its content, or what went wrong.
+/// Reads an answer: its content, or the failure.
 pub(super) fn read(response: &RawResponse) -> Result<Value, DingTalkError> {
     read_parts(response.status, response.wait(), &response.body)
 }

@@ -1,4 +1,4 @@
-//! The frames of the stream: what comes over the socket, and how it is answered. Text in, text out.
+//! Frames of the stream: incoming frames and their answers. Text in, text out.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ impl Ticket {
     }
 }
 
-/// Reads a frame. Anything can come; what cannot be read is nothing.
+/// Reads a frame. Input can be anything; an unreadable frame is [`StreamFrame::Nothing`].
 pub(super) fn read(text: &str) -> StreamFrame {
     let frame: Value = crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default();
     let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str) -> StreamFrame {
     let content = || crate::lenient::from_bytes(data.as_bytes()).unwrap_or(Value::Null);
     match (kind.as_str(), topic.as_str()) {
         ("SYSTEM", "disconnect") => StreamFrame::Disconnect,
-        // What came in the ping goes back in its answer.
+        // The answer to a ping echoes the ping's data.
         ("SYSTEM", _) if !id.is_empty() => StreamFrame::Answer(ack(200, "OK", &id, &data)),
         (_, _) if id.is_empty() => StreamFrame::Nothing,
         ("CALLBACK", MESSAGES) => StreamFrame::Message(Ticket { id }, content()),

@@ -1,7 +1,7 @@
 //! Receives events: one socket at a time, the next one open before the old one goes.
 //!
-//! An event is acknowledged when it is kept, or when it is plain that nobody wants it. One that cannot be kept
-//! at the moment is held and tried again for a while, because DingTalk is not certain to repeat it.
+//! An event is acknowledged when it is kept, or when it is certainly not needed. One that cannot be kept at the moment
+//! is held and tried again for a while, because DingTalk is not certain to repeat it.
 
 use super::{
     DingTalkChannel,
@@ -49,7 +49,7 @@ impl DingTalkChannel {
         self.attend(&UnstoredEvents::new(sink, &self.health), &stop).await
     }
 
-    /// Stays connected. What is held outlives every socket: DingTalk is not certain to repeat it.
+    /// Stays connected. Held events outlive every socket: DingTalk is not certain to repeat them.
     async fn attend(&self, held: &UnstoredEvents<'_>, stop: &CancellationToken) -> Result<(), ChannelError> {
         tokio::select! {
             result = supervise(&self.health, stop, || self.connect(held, stop)) => result,
@@ -93,7 +93,7 @@ impl DingTalkChannel {
         }
     }
 
-    /// Opens the next socket while the old one still stands, so that no message falls between them.
+    /// Opens the next socket while the old one is still open, so that no message falls between them.
     async fn change(&self, socket: &mut Socket, stop: &CancellationToken) -> Result<(), ConnectionEnd> {
         let next = tokio::select! {
             opened = self.open() => opened?,
@@ -139,7 +139,7 @@ impl DingTalkChannel {
         }
     }
 
-    /// Has an event kept; returns what to answer, if anything.
+    /// Stores an event; returns the answer to send, if any.
     async fn take(&self, frame: StreamFrame, held: &UnstoredEvents<'_>) -> Option<String> {
         let (ticket, inbound) = match frame {
             StreamFrame::Message(ticket, data) => {
@@ -207,7 +207,7 @@ impl<'a> UnstoredEvents<'a> {
 
     /// Has an event kept and returns its acknowledgement; holds it if that cannot be now.
     async fn keep(&self, ticket: Ticket, inbound: Inbound) -> Option<String> {
-        // In a person's order: what waits goes first.
+        // In each person's order: waiting events go first.
         let first = self.queue().waiting.is_empty();
         if first {
             match self.sink.accept(inbound.clone()).await {
@@ -227,7 +227,7 @@ impl<'a> UnstoredEvents<'a> {
         None
     }
 
-    /// Tries again and again to have kept what waits, whether there is a socket or not.
+    /// Tries repeatedly to store the waiting events, with or without a socket.
     async fn persist(&self) -> Infallible {
         loop {
             self.waits.notified().await;
@@ -238,8 +238,8 @@ impl<'a> UnstoredEvents<'a> {
         }
     }
 
-    /// Has kept what can be. Whoever drops it in between loses nothing: an event leaves the queue when it is
-    /// kept, and at that moment its acknowledgement is there.
+    /// Stores as many waiting events as possible. A caller that drops this future loses nothing: an event leaves the
+    /// queue when it is kept, and at that moment its acknowledgement is there.
     async fn again(&self) {
         while let Some(inbound) = self.oldest() {
             if let Err(error) = self.sink.accept(inbound).await {

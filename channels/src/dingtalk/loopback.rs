@@ -1,4 +1,4 @@
-//! An API on the loopback: records what is asked and answers what a test says.
+//! An API on the loopback: records requests and gives a test's answers.
 
 use super::{CardStyle, DingTalkAccountState, DingTalkChannel, DingTalkConfig, GroupConversations};
 use axum::{
@@ -24,7 +24,7 @@ pub(super) struct DingTalkLoopback {
 }
 
 impl DingTalkLoopback {
-    /// Starts a server, which gives everybody a token. The script gets the path and the body.
+    /// Starts a server, which gives every caller a token. The script gets the path and the body.
     pub(super) async fn start(script: impl FnMut(&str, &Value) -> (u16, Value) + Send + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

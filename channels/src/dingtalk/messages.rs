@@ -48,11 +48,11 @@ pub(super) const MAX_UPLOAD_BYTES: u64 = 20_000_000;
 /// Maximum number of unfinished changes of one reply: a month has 10,000 calls in DingTalk's standard
 /// edition.
 const MAX_CARD_UPDATES: u32 = 300;
-/// After so many changes they come half as often.
+/// Number of changes after which the interval between changes doubles.
 const SLOWER: u32 = 60;
 /// Maximum interval between updates of a card.
 const MAX_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
-/// An answer that was so often perhaps sent as an ordinary message is sent [`RARELY`] from then on.
+/// Number of uncertain sendings of an answer as an ordinary message, after which it is sent every [`RARELY`].
 const OFTEN: u8 = 12;
 /// The pause then.
 const RARELY: Duration = Duration::from_secs(10 * 60);
@@ -71,11 +71,11 @@ pub(super) struct DingMessages {
     robot: Robot,
     /// Whether cards are no longer tried for this reply.
     plain: bool,
-    /// Whether it has a card that works: it goes on in cards whatever happens to others.
+    /// Whether the reply has a card that works: it stays in cards even if other cards fail.
     carded: bool,
     /// How many unfinished changes were made.
     changes: u32,
-    /// Whether what was rendered last belongs to a finished reply.
+    /// Whether the last rendered draft belongs to a finished reply.
     finished: AtomicBool,
     /// Whether the last sending was an answer as an ordinary message and had no answer from DingTalk; `None`
     /// where this process does not know.
@@ -129,7 +129,7 @@ impl DingMessages {
         Some(DingTalkCard { api: &self.state.api, style, robot_code: &self.state.robot_code, name })
     }
 
-    /// Counts a call against what the chat and the app may be given.
+    /// Counts a call against the limits of the chat and the app.
     fn spend(&self) {
         self.state.pacer.spend(&self.address.chat, self.interval());
         self.state.pacer.spend(&self.state.everybody, DingTalkAccountState::PER_CALL);
@@ -182,7 +182,7 @@ impl DingMessages {
         }
     }
 
-    /// An answer whose sending nobody confirms, ever again, is not sent every minute.
+    /// Slows down the sending of an answer that is never confirmed: it is not sent every minute.
     fn rarely(&mut self) -> Result<(), CallError> {
         let left = self.tried.map_or(Duration::ZERO, |tried| RARELY.saturating_sub(tried.elapsed()));
         if !left.is_zero() {
@@ -270,7 +270,7 @@ impl PlatformMessages for DingMessages {
         self.state.pacer.held(&self.state.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Counts answers that were perhaps sent. What another process began and did not record was perhaps sent.
+    /// Counts answers that were perhaps sent. A sending that another process began and did not record was perhaps done.
     async fn dedup_key(
         &mut self,
         before: Option<Self::DedupKey>,
@@ -300,7 +300,7 @@ impl PlatformMessages for DingMessages {
         } else {
             self.leave_perhaps(intent).await;
         }
-        // What began as messages goes on so.
+        // A reply that began as messages continues as messages.
         self.plain = true;
         self.post_message(intent, page).await
     }
@@ -312,7 +312,7 @@ impl PlatformMessages for DingMessages {
         }
         self.carded |= sent.card;
         if !sent.card || !self.in_cards() {
-            // What cannot change waits for the end; then another takes its place.
+            // A message that cannot change waits for the end; then another takes its place.
             return if page.done { Err(gone()) } else { Ok(EditOutcome::Shown) };
         }
         if !page.done && !page.asks && self.changes >= MAX_CARD_UPDATES {
@@ -328,7 +328,7 @@ impl PlatformMessages for DingMessages {
             self.ends = Some(sent.id.clone());
             return Ok(EditOutcome::SaveFirst);
         }
-        // First: what has to wait is still to be finished then.
+        // First: a change that has to wait is still unfinished then.
         self.check_rate_limit()?;
         let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
         self.spend();

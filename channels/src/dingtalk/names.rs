@@ -1,5 +1,5 @@
-//! The names of people: a message tells its sender's, a press only who it was. A restart forgets them; until
-//! somebody speaks again the id stands for them.
+//! Names of people: a message contains its sender's name, a press only the sender's id. A restart forgets the names;
+//! the id replaces a name until the person writes again.
 
 use crate::{Inbound, InboundKind, Sender, transport::Cache};
 

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The longest title, in characters. It is what the list of chats shows of a message.
+/// The longest title, in characters. The list of chats shows the title of a message.
 const TITLE: usize = 40;
-/// Maximum length of a text, in bytes: DingTalk takes about 20 KB with what stands around it.
+/// Maximum length of a text, in bytes: DingTalk takes about 20 KB including the rest of the request.
 const MAX_TEXT_BYTES: usize = 16_000;
 
 /// One message.
@@ -19,7 +19,7 @@ const MAX_TEXT_BYTES: usize = 16_000;
 pub(super) struct DingTalkPage {
     /// The words, as Markdown.
     pub(super) text: String,
-    /// The same where nothing can be pressed: with what to type.
+    /// The same for messages without buttons: with the words to type.
     pub(super) words: String,
     /// The first words, without marks.
     pub(super) title: String,
@@ -29,7 +29,7 @@ pub(super) struct DingTalkPage {
     pub(super) done: bool,
     /// Whether it holds no words of the answer yet.
     pub(super) neutral: bool,
-    /// Whether it asks something without which nothing goes on.
+    /// Whether it asks something that blocks the run until it is answered.
     pub(super) asks: bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) enum RobotTarget {
     Person(String),
     /// A group, by conversation id.
     Group(String),
-    /// Somebody whom only the address of their message reaches.
+    /// A person who is reachable only through the address of their message.
     Session,
 }
 
@@ -138,7 +138,7 @@ impl Robot {
                 "DingTalk takes no files where it lets the robot send no messages".to_owned(),
             ));
         };
-        // Nobody is named: `at` is left out.
+        // No person is mentioned: `at` is left out.
         let body = json!({"msgtype": "markdown", "markdown": {"title": title, "text": text}});
         api.post_session(url, &body).await?;
         Ok(String::new())

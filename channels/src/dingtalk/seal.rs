@@ -1,4 +1,4 @@
-//! Names for cards that prove where they stand.
+//! Names for cards that prove the card's place.
 //!
 //! A card's name (`outTrackId`) is ours to choose and comes back with every press. So it carries a seal over
 //! the place in which the card was put: a press that claims to come from another place does not fit it.
@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// How much of the seal is kept, in bytes. A guess needs 2⁶³ presses on average.
 const KEPT: usize = 8;
 
-/// Makes names, and tells whether a name is one of ours for a place.
+/// Makes names, and checks whether a name is one of ours for a place.
 #[derive(Clone)]
 pub(super) struct NameSeal(SecretString);
 

@@ -1,5 +1,5 @@
-//! State that the replies and the listener of one account share: the calls with the waits that Discord asks
-//! for, the bot's identity, and what happens to interactions.
+//! State that the replies and the listener of one account share: the calls with the waits that Discord asks for, the
+//! bot's identity, and the state of interactions.
 
 use super::{
     client::{DiscordClient, DiscordResponse},
@@ -26,7 +26,7 @@ use std::{
 /// How often unfinished replies of one channel may change: five changes in five seconds are free, and other
 /// calls need room too.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1200);
-/// So many messages of a history are read at once.
+/// Number of messages of a history that are read at once.
 const PAGE: &str = "100";
 
 /// State that the replies and the listener of one account share.
@@ -42,7 +42,7 @@ pub(super) struct DiscordAccountState {
     holds: Pacer<(ApiRoute, String)>,
     /// The right to send in each channel.
     pub(super) locks: KeyedLocks<String>,
-    /// The newest id that was seen anywhere: what comes is newer.
+    /// The newest id seen in any channel: later messages have higher ids.
     newest: AtomicU64,
 }
 
@@ -86,7 +86,7 @@ impl DiscordAccountState {
         }
     }
 
-    /// Returns the bot's identity. Asks Discord if no session has told it yet: a reply that a restart cut is
+    /// Returns the bot's identity. Asks Discord if no session has reported it yet: a reply that a restart cut is
     /// resumed before the connection is there.
     pub(super) async fn me(&self) -> Result<&DiscordIdentity, DiscordError> {
         #[derive(Deserialize)]
@@ -126,7 +126,7 @@ impl DiscordAccountState {
         self.heed(route, channel, self.client.send(effect, request).await)
     }
 
-    /// Keeps what an answer says of limits.
+    /// Records the rate limits that an answer contains.
     pub(super) fn heed<T>(
         &self,
         route: ApiRoute,
@@ -160,7 +160,8 @@ impl DiscordAccountState {
         held.map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Reads what is newer than `after` in a channel, at most so many pages of a hundred messages, oldest first.
+    /// Reads the messages of a channel newer than `after`, oldest first, at most `max_pages` pages of a hundred
+    /// messages.
     pub(super) async fn history(
         &self,
         channel: &str,

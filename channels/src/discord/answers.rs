@@ -15,7 +15,7 @@ use std::{
 };
 use tokio::{sync::mpsc, time::sleep};
 
-/// A command to which no reply has begun for so long gets none: what says "thinking…" is taken away.
+/// Time after which a command without a reply gets none: its "thinking…" message is deleted.
 const UNANSWERED: Duration = Duration::from_secs(15);
 /// Maximum number of responses under way at once, and of those that wait.
 pub(super) const MAX_CONCURRENT_RESPONSES: usize = 256;
@@ -23,7 +23,7 @@ pub(super) const MAX_CONCURRENT_RESPONSES: usize = 256;
 const DESCRIPTION: usize = 100;
 
 impl DiscordChannel {
-    /// Does what is to be done, as long as somebody may say so.
+    /// Handles event responses as long as their channel has a sender.
     pub(super) async fn work(&self, mut todos: mpsc::Receiver<EventResponse>) {
         let registered = AtomicBool::new(false);
         let mut under_way = FuturesUnordered::new();
@@ -60,13 +60,13 @@ impl DiscordChannel {
             return;
         };
         let path = ["webhooks", &me.application, &token, "messages", "@original"];
-        // Whoever took it away before did the same.
+        // A message that was deleted before is gone as well.
         if let Err(error) = state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await {
             tracing::debug!(%error, "failed to remove placeholder of unanswered command");
         }
     }
 
-    /// Answers an interaction; tells whether Discord took it, now or before.
+    /// Answers an interaction; returns whether Discord took the answer, now or before.
     async fn answer(&self, id: &str, token: &str, kind: u64) -> bool {
         let path = ["interactions", id, token, "callback"];
         let mut perhaps = false;

@@ -1,10 +1,9 @@
-//! Reads in the history what was said while nobody listened, when a session could not be resumed: Discord
-//! keeps an event for a resumed session only, and tells none again. What was kept before is recognised by its
+//! Reads from the history the messages sent while the bot was not listening, when a session could not be resumed:
+//! Discord keeps an event for a resumed session only, and sends none again. Events kept before are recognised by their
 //! key.
 //!
-//! Looked at are the chats of which something was seen lately, with their threads, and the channels in which
-//! something was said since. What is not found: private messages of people who never wrote before, changes,
-//! and what was taken back.
+//! Searched are the chats with recent known messages, their threads, and the channels with newer messages. Not found
+//! are private messages of people who never wrote before, changes, and deleted messages.
 
 use super::{DiscordChannel, event_handler::DiscordIntakeError, wire::id_at};
 use crate::{EventSink, KnownMessage, clock::now, transport::read_missed};
@@ -13,11 +12,11 @@ use std::{
     sync::atomic::Ordering,
 };
 
-/// Chats in which nothing was said for so long are left, in milliseconds.
+/// Maximum age of the last message of a searched chat, in milliseconds.
 const LATELY: i64 = 7 * 24 * 3600 * 1000;
 /// Maximum age of a missed message that is still answered, in milliseconds.
 pub(super) const MAX_ANSWER_AGE: i64 = 6 * 3600 * 1000;
-/// So far before the last sign of life it is looked, in milliseconds: by this process, and by one before it.
+/// Time before the last sign of life at which reading starts, in milliseconds: of this process, and of one before it.
 const MARGIN: i64 = 60_000;
 const MARGIN_BEFORE: i64 = 600_000;
 /// Channels and threads that are looked at, and pages of a hundred messages in each.
@@ -32,15 +31,15 @@ impl DiscordChannel {
         }
     }
 
-    /// A process before this one heard everything up to `at`, in milliseconds since 1970, and perhaps a little more:
-    /// it is looked from as long before that as where nothing is known of it.
+    /// Records that a process before this one heard everything up to `at`, in milliseconds since 1970, and perhaps a
+    /// little more. Reading starts as long before `at` as it does before the last known message of an earlier process.
     pub(super) fn was_heard(&self, at: i64) {
         if at > 0 {
             self.heard.store(at - (MARGIN_BEFORE - MARGIN), Ordering::Relaxed);
         }
     }
 
-    /// A session began that does not tell what came before it.
+    /// Records that a session began which does not bring earlier events.
     pub(super) fn falls_behind(&self) {
         self.behind.store(true, Ordering::Relaxed);
     }
@@ -49,7 +48,7 @@ impl DiscordChannel {
         self.behind.load(Ordering::Relaxed)
     }
 
-    /// Offers what was missed. False when it has to be looked for again.
+    /// Offers the missed messages. Returns false if they have to be read again.
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let complete = self.read_missed(self.heard.load(Ordering::Relaxed), round, sink).await;
         if complete {
@@ -58,7 +57,7 @@ impl DiscordChannel {
         complete
     }
 
-    /// Offers what was missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
+    /// Offers the messages missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
     async fn read_missed(&self, heard: i64, round: u32, sink: &dyn EventSink) -> bool {
         let known_messages = match sink.known(&self.handler.account, now() - LATELY).await {
             Ok(known_messages) => known_messages,
@@ -103,7 +102,7 @@ impl DiscordChannel {
         newest.into_iter().map(|(channel, _)| channel).take(PLACES).collect()
     }
 
-    /// Offers what is newer than `after` in a channel, oldest first.
+    /// Offers the messages newer than `after` in a channel, oldest first.
     async fn read(
         &self,
         channel: &str,
@@ -134,14 +133,14 @@ fn number(id: &str) -> u64 {
     id.parse().unwrap_or(0)
 }
 
-/// Returns the newest id that was there before `made`, in milliseconds since 1970. What came or was sent since,
-/// a reply that a restart cut for one, tells nothing of when the process before this one ended.
+/// Returns the newest known id from before `made`, in milliseconds since 1970. Later messages, such as a reply that a
+/// restart cut, do not show when the process before this one ended.
 fn last_before(made: i64, known_messages: &[KnownMessage]) -> u64 {
     let ids = known_messages.iter().map(|seen| number(&seen.message));
     ids.filter(|id| *id < id_at(made)).max().unwrap_or(0)
 }
 
-/// Returns the id behind which something may have been missed; `None` where nobody ever listened.
+/// Returns the id after which messages may have been missed; `None` if no process ever listened.
 fn boundary(heard: i64, last: u64) -> Option<u64> {
     let since = match (heard, last) {
         (0, 0) => return None,

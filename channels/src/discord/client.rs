@@ -1,4 +1,4 @@
-//! Calls of Discord's REST API, version 10. What its answers tell of limits goes to whoever keeps them.
+//! Calls of Discord's REST API, version 10. Rate limits in its answers are returned to the caller that records them.
 //!
 //! Our own, over the HTTP client that everything shares: a wait has to come back to the caller as such, files
 //! are streamed from the disk, and `api_url` may have a path.
@@ -47,7 +47,7 @@ impl DiscordClient {
     /// Begins a call. Parts of the path that came from outside are escaped.
     pub(super) fn request(&self, verb: Method, path: &[&str]) -> RequestBuilder {
         let url = below_escaped(&self.api_url, ["v10"].into_iter().chain(path.iter().copied()));
-        // Whoever answers an interaction shows the interaction's own token, which stands in the path.
+        // The token of an interaction is in the path and authenticates its answer.
         let open = matches!(path.first(), Some(&("webhooks" | "interactions")));
         let request = self.transport.http.request(verb, url).header(header::USER_AGENT, AGENT);
         let request = request.timeout(CALL_TIMEOUT);
@@ -96,7 +96,7 @@ impl DiscordClient {
         Ok(self.transport.http.get(url))
     }
 
-    /// Returns whether a file's address is Discord's own, or that of the configured stand-in.
+    /// Returns whether a file's address is Discord's own, or that of the configured replacement.
     fn keeps(&self, url: &Url) -> bool {
         let discords = url.scheme() == "https" && url.port().is_none();
         let host = url.host_str().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! From an event to an inbound one: pure, no IO, no clock.
 //!
-//! Deliberately absent: who may speak. That is decided by id in one place for all platforms.
+//! Deliberately absent: access decisions. They are made by id in one place for all platforms.
 
 pub(super) mod pointed;
 
@@ -19,7 +19,7 @@ use crate::{
 use pointed::{poll, stickers};
 use std::collections::BTreeSet;
 
-/// Ordinary messages, and such that answer another; all others tell of what happened.
+/// Types of ordinary messages and of answers; all other types report events.
 const SAID: [u64; 2] = [0, 19];
 /// A message is passed on.
 const PASSED_ON: u64 = 1;
@@ -50,7 +50,7 @@ pub(super) struct DiscordDecoder<'a> {
 }
 
 impl DiscordDecoder<'_> {
-    /// Decodes a message; `None` for one that does not concern the bot. `place` is where it stands.
+    /// Decodes a message; `None` for one that does not concern the bot. `place` is the message's channel.
     pub(super) fn message(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let mut said = self.heard(message, place)?;
         let text = self.text(message);
@@ -154,7 +154,7 @@ impl DiscordDecoder<'_> {
         name.is_some_and(|name| self.commands.iter().any(|command| command.name.eq_ignore_ascii_case(name)))
     }
 
-    /// Makes a name for a thread: the first words of what is asked.
+    /// Makes a name for a thread from the first words of the question.
     fn title(&self, message: &DiscordMessage) -> String {
         let text = self.text(message);
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("pudu").trim();

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::{sync::watch, time::timeout};
 
-/// How long the right to answer an interaction lasts, in milliseconds: a quarter of an hour, less what clocks
-/// and calls take.
+/// How long the right to answer an interaction lasts, in milliseconds: a quarter of an hour, less a margin for clock
+/// differences and calls.
 const GOOD_FOR: i64 = 14 * 60 * 1000;
 /// How long a reply waits for the deferral.
 const DEFERRAL_TIMEOUT: Duration = Duration::from_secs(5);

@@ -39,7 +39,7 @@ struct GatewayProbe {
     session_start_limit: Option<RemainingStarts>,
 }
 
-/// A server that the bot is on, with what it may do there where no channel says otherwise.
+/// A server of the bot, with the bot's permissions where no channel overrides them.
 #[derive(Deserialize)]
 struct BotGuild {
     name: String,

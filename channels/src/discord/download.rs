@@ -1,6 +1,6 @@
-//! Files on their way from Discord, never more of them than was asked for.
+//! Downloads files from Discord, never more bytes than requested.
 //!
-//! A file's address is good for a day or so. One that has grown stale is asked for anew, by the message.
+//! A file's address is valid for about a day. A new one is requested through the message when it has expired.
 
 use super::{client::DiscordClient, wire::DiscordAttachment, wire::DiscordMessage};
 use crate::{
@@ -11,7 +11,7 @@ use pudu_net::reqwest::Response;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Maximum size of a file that is fetched, in bytes: what people with the dearest subscription can send.
+/// Maximum size of a file that is fetched, in bytes: the upload limit of the most expensive subscription.
 pub(super) const MAX_DOWNLOAD_BYTES: u64 = 500 * 1024 * 1024;
 
 /// Locates a file; stored in [`Attachment::handle`].

@@ -32,7 +32,7 @@ pub(super) struct DiscordEventHandler {
     written: Cache<String, RecentMessage>,
     /// The channels and servers that are not looked up again yet: the last try failed.
     pub(super) failed_looks: Pacer<String>,
-    /// The messages that wait until it is known where they stand.
+    /// Messages that wait until their channel is known.
     pub(super) unplaced: Unplaced,
 }
 
@@ -53,7 +53,7 @@ pub(super) type DiscordIntakeError = IntakeError<DiscordCase>;
 #[derive(Clone, Debug)]
 pub(super) enum EventResponse {
     Nothing,
-    /// The bot is there: Discord is told its commands.
+    /// The bot is connected: its commands are registered with Discord.
     Register,
     /// The press of a button that Discord shows as pending until it is answered.
     Press {
@@ -81,7 +81,7 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
+    /// Keeps the content of an event. Events that cannot be read or do not concern the bot are ignored.
     pub(super) async fn hear(
         &self,
         kind: &str,
@@ -115,7 +115,7 @@ impl DiscordEventHandler {
         Ok(EventResponse::Nothing)
     }
 
-    /// Learns what there is.
+    /// Updates the cache of servers, channels and roles.
     fn learn(&self, me: &DiscordIdentity, kind: &str, data: Value) {
         #[derive(Deserialize)]
         struct Of {
@@ -152,9 +152,9 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Keeps a message that an event tells of. Where it stands may not be known now: if it is for the bot in
-    /// any case it is kept as it is, otherwise it waits, as does what is said behind it, and keeps no other
-    /// waiting.
+    /// Keeps a message from an event. Its place may be unknown for now: a message that is for the bot in any case is
+    /// kept without it. Otherwise the message waits, and so do later messages of its channel; messages of other
+    /// channels do not.
     async fn said(
         &self,
         me: &DiscordIdentity,
@@ -177,7 +177,7 @@ impl DiscordEventHandler {
         self.keep(inbound, sink).await
     }
 
-    /// Keeps a message that the history tells of.
+    /// Keeps a message from the history.
     pub(super) async fn told(
         &self,
         me: &DiscordIdentity,
@@ -290,7 +290,7 @@ fn read<T: DeserializeOwned>(data: Value, what: &str) -> Option<T> {
     match serde_json::from_value(data) {
         Ok(read) => Some(read),
         Err(_) => {
-            // The error may quote what was written.
+            // The error may quote the message.
             tracing::warn!(what, "dropped Discord event: decode error");
             None
         }

@@ -13,7 +13,7 @@ pub(super) type DiscordError = CallError<DiscordCase>;
 /// Failures that only Discord has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DiscordCase {
-    /// The message may not answer another here; it may stand alone.
+    /// The message may not answer another here; it may be sent without a reference.
     #[error("{0}")]
     NoReply(String),
     /// It was done before.
@@ -114,7 +114,7 @@ fn describe(status: u16, told: &DiscordErrorBody) -> String {
 /// Meaning of a code by which the gateway closes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// The session goes on over another connection.
+    /// The session continues over another connection.
     Resume,
     /// The session is over; another is begun.
     Anew,
@@ -139,7 +139,7 @@ pub(super) fn closed(code: Option<u16>) -> Closed {
     }
 }
 
-/// Words what a refused token needs.
+/// Describes the fix of a refused token.
 pub(super) fn mend_token(why: &str) -> String {
     format!(
         "{why}: make a new token at https://discord.com/developers/applications, \"Bot\", \"Reset Token\", \

@@ -31,8 +31,8 @@ const INTENTS: Intents = Intents::GUILDS
     .union(Intents::GUILD_MESSAGES)
     .union(Intents::DIRECT_MESSAGES)
     .union(Intents::MESSAGE_CONTENT);
-/// Discord says something at least every 41 seconds, when it answers a heartbeat. Who says nothing for so
-/// long is dead.
+/// Maximum silence of a live connection. Discord sends something at least every 41 seconds, when it answers a
+/// heartbeat.
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long it may take to connect and to be known.
 const HELLO: Duration = Duration::from_secs(40);
@@ -53,7 +53,7 @@ struct AtOnce;
 impl Queue for AtOnce {
     fn enqueue(&self, _: u32) -> oneshot::Receiver<()> {
         let (go, told) = oneshot::channel();
-        // Who does not wait any more needs no answer.
+        // A receiver that no longer waits needs no answer.
         go.send(()).ok();
         told
     }
@@ -99,7 +99,7 @@ impl GatewayConnector {
         self.session = Some(session);
     }
 
-    /// Returns the session that goes on.
+    /// Returns the session to continue.
     pub(super) fn session(&self) -> Option<&GatewaySession> {
         self.session.as_ref()
     }
@@ -114,7 +114,7 @@ impl GatewayConnector {
         self.session.as_ref()?.url.clone()
     }
 
-    /// Begins a connection to `url`; the session goes on, if there is one.
+    /// Begins a connection to `url`; the session continues, if there is one.
     pub(super) async fn connect(&self, url: &str) -> Result<GatewayConnection, ConnectionEnd> {
         let lost = |error: &dyn std::fmt::Display| ConnectionEnd::Lost(error.to_string());
         let url = address(url)?;
@@ -138,7 +138,7 @@ impl GatewayConnector {
             Some(GatewaySession { id, seq, url, me, behind: true, heard: 0, unplaced: Vec::new() });
     }
 
-    /// An event was kept, or concerns nobody: the session goes on behind it.
+    /// Records that an event was kept or does not concern the bot: the session continues after it.
     pub(super) fn kept(&mut self, seq: u64) {
         if let Some(session) = &mut self.session {
             session.seq = session.seq.max(seq);
@@ -168,7 +168,7 @@ fn address(url: &str) -> Result<String, ConnectionEnd> {
 }
 
 impl GatewayConnection {
-    /// Waits for what comes next. An error says how the connection ended, and what that means for the session.
+    /// Waits for the next event. An error contains how the connection ended, and the effect on the session.
     pub(super) async fn next(&mut self) -> Result<GatewayEvent, Parted> {
         let Ok(next) = timeout_at(self.silent, self.shard.next()).await else {
             return Err(Parted::lost("the connection went silent"));
@@ -177,7 +177,7 @@ impl GatewayConnection {
         match next {
             Some(Ok(Message::Text(text))) => read(&text),
             Some(Ok(Message::Close(frame))) => Err(Parted::told(frame.map(|frame| frame.code))),
-            // What it quotes of an event or an address is not for a log.
+            // The error quotes parts of an event or an address, which must not be logged.
             Some(Err(error))
                 if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
             {
@@ -190,10 +190,10 @@ impl GatewayConnection {
         }
     }
 
-    /// Leaves in a way that lets the session go on: Discord keeps what happens until somebody takes it up.
+    /// Leaves in a way that lets the session continue: Discord keeps events until it is resumed.
     pub(super) fn leave(mut self) {
         self.shard.close(CloseFrame::RESUME);
-        // Once is enough to say it. Asked any longer, twilight would connect anew.
+        // One poll sends the close frame. Further polls would make twilight reconnect.
         self.shard.next().now_or_never();
     }
 }
@@ -203,7 +203,7 @@ impl GatewayConnection {
 pub(super) struct Parted {
     pub(super) ended: ConnectionEnd,
     pub(super) over: bool,
-    /// Whether nobody was there: the address may not be good any more.
+    /// Whether the server was unreachable: the address may not be good any more.
     pub(super) nobody: bool,
 }
 
@@ -250,7 +250,7 @@ fn read(text: &str) -> Result<GatewayEvent, Parted> {
     }
 }
 
-/// Discord wants so long between a session that it ended and the next, by chance.
+/// Returns the random delay that Discord requires between a session that it ended and the next.
 fn pause() -> Duration {
     Duration::from_millis(fastrand::u64(1000..5000))
 }

@@ -1,6 +1,6 @@
-//! The channels, threads and roles that Discord told of: where a thread belongs, and what things are called.
+//! Cache of the channels, threads and roles that Discord sent: the channel of a thread, and names.
 //!
-//! Bounded: what was not used for long is forgotten. A channel is asked for when it is needed; a role without a name is
+//! Bounded: entries unused for long are dropped. A channel is requested when it is needed; a role without a name is
 //! shown by its id.
 
 use super::{
@@ -25,17 +25,17 @@ const PARENTS: [u64; 2] = [0, 5];
 #[derive(Debug)]
 pub(super) struct GuildCache {
     known: Mutex<CachedGuilds>,
-    /// How many servers have not told of themselves yet.
+    /// Number of servers that have not described themselves yet.
     expected: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
 struct CachedGuilds {
     channels: LruCache<String, CachedChannel>,
-    /// The servers that told of themselves, or were asked.
+    /// Servers that described themselves, or were queried.
     guilds: LruCache<String, ()>,
     roles: LruCache<String, String>,
-    /// The roles that servers made for the bot: one each, and nobody tells of them again.
+    /// Roles that servers made for the bot: one each, which Discord does not send again.
     own_roles: LruCache<String, ()>,
 }
 
@@ -49,12 +49,12 @@ pub(super) struct CachedChannel {
     pub(super) owner: Option<String>,
     /// Whether a message here can begin a thread.
     pub(super) threads: bool,
-    /// The newest message when Discord told of it.
+    /// The newest message when Discord described the channel.
     pub(super) newest: u64,
 }
 
 impl CachedChannel {
-    /// Returns the place of something of which only the server is known, because of an error.
+    /// Returns the place of a message for which only the server is known, because of an error.
     pub(super) fn in_guild(guild: Option<&str>, error: &DiscordError) -> Self {
         tracing::debug!(%error, "failed to look up a channel");
         Self { guild: guild.map(str::to_owned), ..Self::default() }
@@ -74,21 +74,21 @@ impl Default for GuildCache {
 }
 
 impl GuildCache {
-    /// A session begins: so many servers will tell of themselves.
+    /// Records that a session begins and that `guilds` servers will describe themselves.
     pub(super) fn expect(&self, guilds: usize) {
         // Until then something may have been said anywhere.
         self.lock().channels.iter_mut().for_each(|(_, place)| place.newest = u64::MAX);
         self.expected.send_replace(guilds);
     }
 
-    /// Waits until all servers have told of themselves.
+    /// Waits until all servers have described themselves.
     pub(super) async fn complete(&self) {
         let mut expected = self.expected.subscribe();
         // The sender lives as long as this does.
         expected.wait_for(|left| *left == 0).await.ok();
     }
 
-    /// A server tells of itself. `me` is the bot's user.
+    /// Records a server that describes itself. `me` is the bot's user.
     pub(super) fn guild(&self, guild: Guild, me: &str) {
         self.learn(guild, me, true);
         self.expected.send_modify(|left| *left = left.saturating_sub(1));
@@ -99,7 +99,7 @@ impl GuildCache {
         self.lock().guilds.get(guild).is_some()
     }
 
-    /// A server was asked what it has. It is known once that is `whole`.
+    /// Records the description of a server. The server counts as known if the description is `whole`.
     pub(super) fn learn(&self, guild: Guild, me: &str, whole: bool) {
         let mut known = self.lock();
         for channel in guild.channels.into_iter().chain(guild.threads) {
@@ -128,7 +128,7 @@ impl GuildCache {
         self.lock().channels.get(id).cloned()
     }
 
-    /// Returns what a channel is called.
+    /// Returns a channel's name.
     pub(super) fn name(&self, id: &str) -> Option<String> {
         self.lock().channels.get(id).map(|place| place.name.clone()).filter(|name| !name.is_empty())
     }

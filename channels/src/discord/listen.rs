@@ -1,8 +1,8 @@
 //! Receives events: one connection to the gateway at a time.
 //!
-//! Discord wants no acknowledgement of an event but in one way: a session that is resumed tells what came
-//! behind the number that we name. That is the last one that was kept; it is stored with its event, so that the
-//! next process goes on there. Where a session cannot be resumed the history is read.
+//! Discord needs no acknowledgement of an event except in one way: a session that is resumed sends the events after the
+//! number that we name. That is the number of the last kept event; it is stored with its event, so that the next
+//! process continues there. Where a session cannot be resumed the history is read.
 
 use super::{
     DiscordChannel,
@@ -30,7 +30,7 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long the servers may take to tell of themselves before the history is read without them.
+/// How long the servers may take to describe themselves before the history is read without them.
 const SERVERS: Duration = Duration::from_secs(5);
 /// Delay before events that could not be stored are looked for in the history.
 const CATCHUP_DELAY: Duration = Duration::from_secs(30);
@@ -74,7 +74,7 @@ impl DiscordChannel {
         };
         tokio::select! {
             result = supervise(&self.handler.health, &stop, connect) => result,
-            // Never before: there is one who says what is to be done.
+            // Never first: a sender of event responses exists.
             () = self.work(todos) => Ok(()),
             () = self.handler.place_later(sink) => Ok(()),
         }
@@ -142,7 +142,7 @@ impl DiscordChannel {
     }
 }
 
-/// One connection and what is worked on beside it.
+/// One connection and the work that runs beside it.
 struct ActiveSession<'a> {
     discord: &'a DiscordChannel,
     sink: &'a dyn EventSink,
@@ -150,7 +150,7 @@ struct ActiveSession<'a> {
     /// Queue for work that this loop does not wait for.
     todo: &'a mpsc::Sender<EventResponse>,
     catch_up: CatchUp<'a>,
-    /// Whether events flow: the session began, or told all that it had to tell.
+    /// Whether events flow: the session began, or the resumed session sent all missed events.
     flows: bool,
     /// The session as this connection stored it last, without an event, or found it.
     saved: Option<GatewaySession>,
@@ -220,13 +220,13 @@ impl ActiveSession<'_> {
         Ok(())
     }
 
-    /// Keeps what an event tells, and with it that the session goes on behind it.
+    /// Keeps the content of an event, and with it that the session continues after this event.
     async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordIntakeError> {
         let handler = &self.discord.handler;
         let Some(session) = self.session(seq) else { return handler.hear(kind, data, self.sink).await };
         // The session is this bot's: Discord has taken it.
         handler.state.me.get_or_init(|| session.me.clone());
-        // One that may bring several is kept whole before the session goes on behind it.
+        // An event with several deletions is kept completely before the session continues after it.
         if kind == "MESSAGE_DELETE_BULK" {
             return handler.hear(kind, data, self.sink).await;
         }
@@ -241,7 +241,7 @@ impl ActiveSession<'_> {
         Some(GatewaySession { seq: seq.max(session.seq), behind, heard, unplaced, ..session })
     }
 
-    /// Stores where the session goes on, if nothing brought that along since.
+    /// Stores the session's position, if no event has stored it since.
     async fn save_news(&mut self) {
         let news = |session: &GatewaySession| (session.seq, session.unplaced.clone());
         if self.session(0).as_ref().map(news) != self.saved.as_ref().map(news) {
@@ -249,7 +249,7 @@ impl ActiveSession<'_> {
         }
     }
 
-    /// Stores where the session goes on. Where that fails more is told again, and known by its key.
+    /// Stores the session's position. If that fails, more events are sent again, and recognised by their keys.
     async fn save(&mut self) -> bool {
         let Some(session) = self.session(0) else { return true };
         let Some(position) = session.position() else { return false };
@@ -268,7 +268,7 @@ impl ActiveSession<'_> {
         }
     }
 
-    /// The session goes on before this event, over another connection.
+    /// Reports that the session continues before this event, over another connection.
     fn not_kept(&self, error: &DiscordIntakeError) -> Parted {
         tracing::warn!(account = self.discord.handler.account, %error, "failed to accept event; Discord sends it again");
         self.discord.handler.health.failed(HealthState::Degraded, error.to_string());
@@ -289,7 +289,7 @@ impl ActiveSession<'_> {
         state.places.expect(ready.guilds.len());
         self.gateway.began(&ready, me, seq);
         self.discord.falls_behind();
-        // Before anything that it tells is kept: the next process would take up the one before otherwise.
+        // Before any event of the session is kept: otherwise the next process would resume the previous session.
         if !self.save().await {
             return Err(Parted::lost("the session could not be stored"));
         }
@@ -299,12 +299,12 @@ impl ActiveSession<'_> {
         Ok(())
     }
 
-    /// Reads in the history what was missed, after a while.
+    /// Reads missed messages from the history, after a delay.
     fn look(&mut self, after: Duration) {
         let (discord, sink) = (self.discord, self.sink);
         let reads = &discord.handler.state.client.transport.reads;
         self.catch_up.begin(after, reads, |round| async move {
-            // What the servers do not tell by then is looked for by what is known otherwise.
+            // Servers that have not described themselves by then are searched with the data known otherwise.
             timeout(SERVERS, discord.handler.state.places.complete()).await.ok();
             discord.catch_up(round, sink).await
         });

@@ -1,4 +1,4 @@
-//! Looks up where things stand of which Discord has not told.
+//! Looks up the places of messages that Discord has not described.
 
 use super::{
     account_state::ApiRoute,
@@ -22,7 +22,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The key under which every look-up is held back, because none has an answer.
 const ALL_LOOKS: &str = "*";
-/// So many servers are asked what they have.
+/// Maximum number of servers that are queried.
 const GUILDS: usize = 50;
 
 impl DiscordEventHandler {
@@ -55,7 +55,7 @@ impl DiscordEventHandler {
         let Some(guild) = guild else { return Ok(CachedChannel::default()) };
         let places = &self.state.places;
         if !places.knows(guild) {
-            // Without it the channel is asked for by itself.
+            // If this fails, the channel alone is looked up.
             self.soon(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
         }
         if let Some(place) = places.get(channel) {
@@ -90,7 +90,8 @@ impl DiscordEventHandler {
         told
     }
 
-    /// Asks what a server has: what it tells of itself when a session begins. What is told in time is kept.
+    /// Reads a server's channels, roles and threads, which it describes when a session begins. Parts that arrive in
+    /// time are kept.
     async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), DiscordError> {
         #[derive(Default, Deserialize)]
         struct Active {
@@ -119,7 +120,7 @@ impl DiscordEventHandler {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Asks what the servers have that did not tell it themselves.
+    /// Queries the servers that have not described themselves.
     pub(super) async fn learn_all(&self) -> Result<(), DiscordError> {
         #[derive(Deserialize)]
         struct Joined {
@@ -138,7 +139,7 @@ impl DiscordEventHandler {
         Ok(())
     }
 
-    /// Asks what a channel is.
+    /// Looks up a channel.
     pub(super) async fn look(&self, channel: &str) -> Result<CachedChannel, DiscordError> {
         let path = ["channels", channel];
         let told = self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;

@@ -1,4 +1,4 @@
-//! An API on the loopback: records what is asked and answers what a test says.
+//! An API on the loopback: records requests and gives a test's answers.
 
 use super::{
     DiscordChannel, DiscordConfig, ListenRules,
@@ -59,12 +59,12 @@ impl DiscordLoopback {
         DiscordChannel::new(config).unwrap()
     }
 
-    /// Returns what was asked so far.
+    /// Returns the requests so far.
     pub(super) fn asked(&self) -> Vec<(String, Value)> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Returns verbs and paths of what was asked so far.
+    /// Returns verbs and paths of the requests so far.
     pub(super) fn calls(&self) -> Vec<String> {
         self.asked().into_iter().map(|(call, _)| call).collect()
     }

@@ -1,8 +1,8 @@
 //! The messages of one reply on Discord, and how one is found that was perhaps sent.
 //!
-//! Discord knows a repetition by its nonce, for some minutes: within those an uncertain message is simply sent
-//! again. Later it is looked for in the history: a message of ours, newer than what was known before it was
-//! sent, that nobody's record knows and that answers what this one answers.
+//! Discord recognises a repetition by its nonce, for some minutes: within those an uncertain message is simply sent
+//! again. Later it is looked for in the history: a message of ours, newer than the last one known before it was sent,
+//! that no record knows and that answers the same message.
 //!
 //! The reply to a command takes the place of the interaction's "thinking…": to write there may be repeated.
 
@@ -45,7 +45,7 @@ const PAGES: usize = 5;
 /// The messages of one reply.
 pub(super) struct DiscordMessages {
     state: Arc<DiscordAccountState>,
-    /// The channel, or the thread, in which the reply stands.
+    /// The channel or thread of the reply.
     place: ReplyLocation,
     /// The message that is answered.
     answered: Option<String>,
@@ -61,7 +61,7 @@ struct ReplyLocation {
     thread: Option<String>,
     /// The thread's name, as long as it is not certain that it is there.
     begins: Option<String>,
-    /// Whether no thread could begin, so that the reply stands in the channel.
+    /// Whether no thread could begin, so that the reply is in the channel.
     threadless: bool,
 }
 
@@ -92,7 +92,7 @@ impl DiscordMessages {
         Self { state, place, answered, private: target.private, command }
     }
 
-    /// Returns the channel or thread in which messages stand.
+    /// Returns the channel or thread of the messages.
     fn channel(&self) -> &str {
         self.place.thread.as_deref().unwrap_or(&self.place.chat)
     }
@@ -102,8 +102,8 @@ impl DiscordMessages {
         if sent.channel.is_empty() { self.channel() } else { &sent.channel }
     }
 
-    /// Returns the message that the first one visibly answers. Alone with the bot everybody knows, and a
-    /// thread begins with it.
+    /// Returns the message that the first one visibly answers. None in a private chat, where it is obvious, and none
+    /// where a thread begins with the answered message.
     fn reference(&self) -> Option<&str> {
         let answered = self.answered.as_deref().filter(|_| !self.private)?;
         (self.place.thread.as_deref() != Some(answered)).then_some(answered)
@@ -172,7 +172,7 @@ impl DiscordMessages {
         }
     }
 
-    /// Posts a message; without what it answers, if that may not be shown.
+    /// Posts a message; without the reference to the answered message, if Discord refuses it.
     async fn say(&self, fields: Value) -> Result<PostedMessage, DiscordError> {
         let path = ["channels", self.channel(), "messages"];
         self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
@@ -187,7 +187,7 @@ impl DiscordMessages {
         }
     }
 
-    /// Adds what makes one message of a repetition, and what it answers.
+    /// Adds the nonce, by which a repetition makes one message, and the answered message.
     fn with_key(&self, mut fields: Value, key: &str, first: bool) -> Value {
         fields["nonce"] = nonce(key).into();
         fields["enforce_nonce"] = true.into();
@@ -210,7 +210,7 @@ impl DiscordMessages {
         let answers =
             message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
         let wanted = self.reference().filter(|_| first);
-        // What it answers may have been deleted meanwhile, and files are looked for elsewhere.
+        // The answered message may have been deleted meanwhile, and files are looked for elsewhere.
         let place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
         let plain = matches!(message.kind, 0 | 19) || (first && self.took_place(message));
         let plain = plain && message.attachments.is_empty();
@@ -280,7 +280,7 @@ impl PlatformMessages for DiscordMessages {
         }
         let answered = self.answered.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
         let at = now();
-        // What is newer than all that was seen, or at least than a little while ago.
+        // Messages newer than all seen ones, or at least than [`SKEW`] ago.
         let after = self.state.newest().max(answered);
         let after = if after > 0 { after } else { id_at(at.saturating_sub(SKEW)) };
         Ok(DiscordDedupKey { at, after })
@@ -404,7 +404,7 @@ impl PlatformMessages for DiscordMessages {
             let (state, channel) = (Arc::clone(&state), channel.clone());
             Box::pin(async move {
                 let path = ["channels", &channel, "typing"];
-                // Nobody misses it, and the channel's wait is kept in any case.
+                // The indicator is optional, and the channel's wait is kept in any case.
                 if let Err(error) =
                     state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
                 {

@@ -3,13 +3,13 @@
 use crate::{Choice, render::discord::markdown, reply::MessageDraft};
 use serde_json::{Value, json};
 
-/// The most that Discord takes as a button's action, in characters, and as what it says.
+/// Maximum length of a button's action and of its label, in characters.
 const ACTION: usize = 100;
 const LABEL: usize = 80;
 /// Buttons in a row, and rows.
 const ROW: usize = 5;
 const ROWS: usize = 5;
-/// Links make no previews: whoever wrote the address would learn that it was read.
+/// Links make no previews: the author of an address would learn that it was read.
 const SUPPRESS_EMBEDS: u64 = 1 << 2;
 /// The most characters of a message.
 pub(super) const CONTENT: usize = 2000;
@@ -31,7 +31,7 @@ impl DiscordPage {
         self.content.chars().count() > CONTENT
     }
 
-    /// Returns the fields of a message that shows this, and calls nobody.
+    /// Returns the fields of a message that shows this page and pings no person.
     pub(super) fn fields(&self) -> Value {
         let mut fields = quiet();
         fields["content"] = self.content.as_str().into();
@@ -51,12 +51,12 @@ impl DiscordPage {
     }
 }
 
-/// Returns the fields that every message of ours has: no previews, and nobody is called.
+/// Returns the fields that every message of ours has: no previews and no pings.
 pub(super) fn quiet() -> Value {
     json!({"allowed_mentions": {"parse": [], "replied_user": false}, "flags": SUPPRESS_EMBEDS})
 }
 
-/// Gray, and red for what ends something.
+/// Gray, and red for choices that end something.
 fn style(choice: &Choice) -> u8 {
     if choice.action == "/stop" { 4 } else { 2 }
 }

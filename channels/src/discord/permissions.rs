@@ -1,5 +1,5 @@
-//! Permissions of people: whether a person may read a channel. Computed as Discord's documents say, from the server's
-//! roles, those of the person, and what the channel changes.
+//! Permissions of people: whether a person may read a channel. Computed as in Discord's documentation, from the
+//! server's roles, those of the person, and the channel's overwrites.
 
 use super::{
     account_state::{ApiRoute, DiscordAccountState},
@@ -17,7 +17,7 @@ const READ_MESSAGE_HISTORY: u64 = 1 << 16;
 const READS: u64 = VIEW_CHANNEL | READ_MESSAGE_HISTORY;
 /// Threads: of announcements and public. They have the permissions of their channel.
 const OPEN_THREADS: [u64; 2] = [10, 11];
-/// A private thread, whose members only it tells.
+/// A private thread, whose members are known only from the thread itself.
 const PRIVATE_THREAD: u64 = 12;
 
 /// Returns the server of a channel if a person may read that channel, and `None` if not.

@@ -1,4 +1,4 @@
-//! Keeps the messages that wait until it is known where they stand, as soon as Discord can be asked.
+//! Keeps the messages that wait until their place is known, as soon as Discord can be asked.
 
 use super::{
     account_state::ApiRoute,
@@ -13,13 +13,13 @@ use pudu_net::reqwest::Method;
 use serde_json::Value;
 use std::time::Duration;
 
-/// After how long it is asked again where they stand.
+/// Delay before the places of waiting messages are looked up again.
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
-/// In so many channels at once it is asked again where messages stand.
+/// Number of channels whose messages are looked up at once.
 const CHANNELS_AT_ONCE: usize = 8;
 
 impl DiscordEventHandler {
-    /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
+    /// Keeps the waiting messages, as soon as their places can be looked up. Never ends.
     pub(super) async fn place_later(&self, sink: &dyn EventSink) {
         let mut backoff = Backoff::new();
         loop {
@@ -52,7 +52,7 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Keeps a message that waits. Its words are read anew where a process before this one heard them.
+    /// Keeps a waiting message. The words are read again if a previous process received them.
     async fn place_one(
         &self,
         named: &UnplacedMessage,

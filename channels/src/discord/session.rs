@@ -1,5 +1,5 @@
-//! The gateway's session as it is kept in the store, so that it is taken up after any restart: Discord keeps what
-//! happens for some minutes, and tells it to nobody but who names the session and the last event that it has.
+//! The gateway's session as it is kept in the store, so that it is resumed after any restart: Discord keeps events for
+//! some minutes, and sends them only to a client that names the session and its last event.
 
 use super::{account_state::DiscordIdentity, unplaced::UnplacedMessage};
 use crate::Address;
@@ -16,15 +16,15 @@ pub(super) struct GatewaySession {
     pub(super) seq: u64,
     /// The address for resuming the session; `None` when Discord gave none.
     pub(super) url: Option<String>,
-    /// The bot's identity: only a new session tells it.
+    /// The bot's identity: only a new session contains it.
     pub(super) me: DiscordIdentity,
-    /// Whether the history is still to be read for what was missed before it.
+    /// Whether the history is still to be read for messages missed before the session.
     #[serde(default)]
     pub(super) behind: bool,
     /// Up to when everything was heard, in milliseconds since 1970.
     #[serde(default)]
     pub(super) heard: i64,
-    /// The messages up to there that were not kept: where they stand could not be asked for.
+    /// Messages received before then that were not kept: their places could not be looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unplaced: Vec<UnplacedMessage>,
 }
@@ -35,7 +35,7 @@ impl GatewaySession {
         serde_json::to_string(self).map(StreamPosition).ok()
     }
 
-    /// Reads what was written down; nothing of what another version wrote that this one cannot read.
+    /// Reads a stored session; `None` if this version cannot read it.
     pub(super) fn read(position: &StreamPosition) -> Option<Self> {
         serde_json::from_str(&position.0)
             .inspect_err(|error| tracing::warn!(%error, "dropped stored session: decode error"))
@@ -43,7 +43,7 @@ impl GatewaySession {
     }
 }
 
-/// An event sink that keeps with an event that the session goes on behind it.
+/// An event sink that stores with an event that the session continues after it.
 pub(super) struct Behind<'a> {
     pub(super) sink: &'a dyn EventSink,
     /// The session with the number of this event.

@@ -21,7 +21,7 @@ pub(super) fn words(content: &str, me: &str, people: &[DiscordUser], places: &Gu
         match told {
             Some((Some(Meant::Bot), after)) => {
                 words.named = true;
-                // What the mention leaves would be two spaces.
+                // Without the mention two spaces would be left.
                 let after = if words.text.is_empty() || words.text.ends_with(char::is_whitespace) {
                     after.strip_prefix(' ').unwrap_or(after)
                 } else {
@@ -49,7 +49,7 @@ enum Meant {
     Other(String),
 }
 
-/// Reads what stands between angle brackets; `None` for what is just that.
+/// Reads the content of angle brackets; `None` if it is ordinary text.
 fn resolve(inside: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> Option<Meant> {
     let digits = |id: &str| !id.is_empty() && id.len() <= 20 && id.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(id) = inside.strip_prefix("@&").filter(|id| digits(id)) {

@@ -1,4 +1,4 @@
-//! Messages that are perhaps for the bot, and of which it cannot be asked now where they stand.
+//! Messages that are perhaps for the bot, and whose places cannot be looked up now.
 //!
 //! The stored session names them, so that no death of the process loses one. Their words are not stored, because
 //! they may be for others: the next process reads them from the channel.
@@ -11,7 +11,8 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// So many wait at most; then the oldest is dropped. The stored session grows by some 80 bytes for each.
+/// Maximum number of waiting messages; beyond it the oldest is dropped. The stored session grows by some 80 bytes for
+/// each.
 const MAX_UNPLACED_MESSAGES: usize = 128;
 
 /// Locates a message whose place is unknown. Stored: a change must read the old.
@@ -22,7 +23,7 @@ pub(super) struct UnplacedMessage {
     pub(super) guild: Option<String>,
 }
 
-/// One of them, with its words where this process heard them.
+/// A waiting message, with its words if this process received them.
 pub(super) type Waiting = (UnplacedMessage, Option<DiscordMessage>);
 
 /// The messages that wait, in the order in which they came.
@@ -90,7 +91,7 @@ impl Unplaced {
         self.lock().iter().map(|(named, _)| named.clone()).collect()
     }
 
-    /// Returns what waits, by channel.
+    /// Returns the waiting messages, by channel.
     pub(super) fn by_channel(&self) -> BTreeMap<String, Vec<Waiting>> {
         let mut channels: BTreeMap<String, Vec<Waiting>> = BTreeMap::new();
         for message in self.lock().iter() {

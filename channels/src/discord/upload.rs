@@ -14,7 +14,7 @@ use std::time::Duration;
 /// more.
 pub(super) const MAX_UPLOAD_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Returns how long it may take to bring so many bytes.
+/// Returns the timeout for an upload of `size` bytes.
 pub(super) fn timeout(size: u64) -> Duration {
     transfer_timeout(size) + CALL_TIMEOUT
 }

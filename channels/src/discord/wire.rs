@@ -1,4 +1,4 @@
-//! The fields of Discord's objects that are used; none of them has to be there.
+//! The used fields of Discord's objects; all are optional.
 
 use crate::lenient::{each, lenient};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub(super) struct Ready {
     pub(super) guilds: Vec<Value>,
 }
 
-/// The application, as far as it is told.
+/// The application, as far as Discord describes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Application {
     #[serde(default, deserialize_with = "lenient")]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The element whose text streams in.
 pub(super) const ELEMENT: &str = "text";
-/// Maximum size of a card, in bytes. It may have 30 KB; what the platform adds to it is not known.
+/// Maximum size of a card, in bytes. The platform allows 30 KB; the size of its additions is not known.
 const MAX_CARD_BYTES: usize = 28 * 1024;
 /// The longest preview in the list of chats, in characters.
 const SUMMARY: usize = 80;
@@ -21,7 +21,7 @@ pub(super) struct FeishuPage {
     pub(super) markdown: String,
     /// The same without markup.
     pub(super) plain: String,
-    /// The same as both where nothing can be pressed: with what to type.
+    /// The same as both for messages without buttons: with the words to type.
     words: (String, String),
     /// The buttons.
     pub(super) choices: Vec<Choice>,
@@ -41,7 +41,7 @@ impl FeishuPage {
         }
     }
 
-    /// Returns what a card shows when it is made.
+    /// Returns the initial content of a card.
     pub(super) fn sign() -> Self {
         Self::new(&MessageDraft { rich: Rich::plain(SIGN), ..MessageDraft::default() })
     }
@@ -51,7 +51,7 @@ impl FeishuPage {
         self.card(true).to_string().len() > MAX_CARD_BYTES
     }
 
-    /// Returns the card. `update_multi` is what lets it be changed.
+    /// Returns the card. `update_multi` makes later changes possible.
     pub(super) fn card(&self, streaming: bool) -> Value {
         let mut elements = vec![json!({"tag": "markdown", "element_id": ELEMENT, "content": self.markdown})];
         if !self.choices.is_empty() {
@@ -65,10 +65,10 @@ impl FeishuPage {
         json!({"schema": "2.0", "config": config, "body": {"elements": elements}})
     }
 
-    /// Returns what the list of chats shows of it.
+    /// Returns the text that the list of chats shows.
     pub(super) fn summary(&self) -> String {
         let words: Vec<&str> = self.plain.split_whitespace().collect();
-        // Whether tags count there is not told: what stands there cannot be one.
+        // It is not documented whether tags count there: the summary contains none.
         let words = words.join(" ").replace('<', "‹");
         let short: String = words.chars().take(SUMMARY).collect();
         if short.len() < words.len() { format!("{short}…") } else { short }
@@ -79,7 +79,7 @@ impl FeishuPage {
         json!({"zh_cn": {"content": [[{"tag": "md", "text": self.words.0}]]}})
     }
 
-    /// Returns it as a text. A tag that would name somebody is broken.
+    /// Returns it as a text. A tag that would name a person is broken.
     pub(super) fn text(&self) -> Value {
         json!({"text": self.words.1.replace('<', "<\u{200b}")})
     }

@@ -1,7 +1,7 @@
-//! Cache of where messages stand: from observed events, and from the platform for everything else.
+//! Cache of the places of messages: from observed events, and from the platform for everything else.
 //!
-//! A press names the message it was under, a recall names the message that is gone; neither tells whether the
-//! chat is private or who wrote. That comes from the platform's own record of the message, never from the
+//! A press names the message that contains the button, a recall the deleted message; neither contains whether the chat
+//! is private or who wrote the message. That comes from the platform's own record of the message, never from the
 //! contents of a card. A place that cannot be looked up is not guessed.
 
 use super::{client::FeishuClient, failure::FeishuError};
@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// A name may take so long to be looked up: the message waits for it.
+/// Timeout for looking up a name: the message waits for it.
 const NAME: Duration = Duration::from_millis(1000);
 /// After a name that could not be had none is asked for in this time.
 const NAMELESS: Duration = Duration::from_secs(10 * 60);
@@ -35,14 +35,14 @@ pub(super) struct MessageInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChatKind {
     Private,
-    /// Threads open under messages of it.
+    /// Threads open under its messages.
     Group,
-    /// All of it is threads.
+    /// It consists of threads only.
     Topics,
 }
 
-/// How a message stands in its chat, as the platform tells it. Whether its thread is a conversation of its
-/// own does not follow from that alone.
+/// Place of a message in its chat, as the platform describes it. Whether its thread is a separate conversation does not
+/// follow from that alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageLocation {
     pub(super) chat: String,
@@ -59,7 +59,7 @@ pub(super) struct ChatCache {
     messages: Cache<String, MessageInfo>,
     rooms: Cache<String, ChatKind>,
     names: Cache<String, String>,
-    /// Whether a message is part of a conversation: to the bot, or of it.
+    /// Whether a message is part of a conversation: addressed to the bot, or inside the conversation.
     talked: Cache<String, bool>,
     /// Until then names are not asked for: the app may not.
     nameless: Mutex<Option<Instant>>,
@@ -86,12 +86,12 @@ impl ChatCache {
         self.messages.put(message.to_owned(), place);
     }
 
-    /// Returns where a message stands, if that is remembered.
+    /// Returns the place of a message, if it is remembered.
     pub(super) fn place(&self, message: &str) -> Option<MessageInfo> {
         self.messages.get(message)
     }
 
-    /// It was told what sort of chat one is.
+    /// Records the kind of a chat.
     pub(super) fn entered(&self, chat: &str, room: ChatKind) {
         self.rooms.put(chat.to_owned(), room);
     }
@@ -106,19 +106,19 @@ impl ChatCache {
         self.talked.get(message)
     }
 
-    /// Somebody's name was told.
+    /// Records a person's name.
     pub(super) fn named(&self, person: &str, name: &str) {
         self.names.put(person.to_owned(), name.to_owned());
     }
 
-    /// Returns somebody's name, or a short form of the id.
+    /// Returns a person's name, or a short form of the id.
     pub(super) fn name(&self, person: &str) -> String {
         let short = || person.chars().rev().take(6).collect::<Vec<_>>().into_iter().rev().collect::<String>();
         self.names.get(person).unwrap_or_else(|| format!("user {}", short()))
     }
 
-    /// Returns somebody's name; it is asked for if it is not known and the app may. Who asks for the same
-    /// person meanwhile waits for the same answer, and nobody else waits.
+    /// Returns a person's name; an unknown one is requested if the app may. Concurrent callers for the same person wait
+    /// for the same answer; other callers do not wait.
     pub(super) async fn ask_name(&self, client: &FeishuClient, person: &str) -> String {
         let unknown = || self.names.get(person).is_none() && self.may_ask();
         if unknown() {
@@ -145,7 +145,7 @@ impl ChatCache {
         }
     }
 
-    /// Asks the platform where a message stands; `None` if it does not say so.
+    /// Requests a message's place from the platform; `None` if the platform does not provide it.
     pub(super) async fn look_up(
         &self,
         client: &FeishuClient,
@@ -189,7 +189,7 @@ fn passed(told: Result<Value, FeishuError>) -> Result<Option<Value>, FeishuError
     }
 }
 
-/// Returns in which chat a message was written, and by whom: `None` is this bot.
+/// Returns the chat of a message, and its author: `None` is this bot.
 fn written(told: &Value, app: &str) -> Option<(String, Option<String>)> {
     let text = |field: &str| told.pointer(field).and_then(Value::as_str);
     let (chat, id) = (text("/items/0/chat_id")?, text("/items/0/sender/id")?);
@@ -207,7 +207,7 @@ async fn look_up_name(client: &FeishuClient, person: &str) -> Option<String> {
     Some(told.ok()?.pointer("/user/name")?.as_str()?.to_owned()).filter(|name| !name.is_empty())
 }
 
-/// Returns an id that may stand in a path: letters, digits, `_` and `-`.
+/// Returns an id that may be part of a path: letters, digits, `_` and `-`.
 pub(super) fn plain(id: &str) -> Option<&str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     ((1..=128).contains(&id.len()) && id.chars().all(fits)).then_some(id)

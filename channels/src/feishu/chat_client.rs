@@ -15,7 +15,7 @@ use tokio::time::sleep;
 /// A call that failed for a moment is made again after these. Every call may be: messages have their keys, and an
 /// operation on a card, which shows the same twice, has another number each time.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
-/// So many messages of a chat are looked through for one that was perhaps sent, a page of 50 at a time.
+/// Number of pages of 50 messages in which a message that was perhaps sent is looked for.
 const PAGES: usize = 4;
 
 /// Makes the rate limit of one call: an app may make each of its calls fifty times a second, and a thousand
@@ -46,7 +46,7 @@ pub(super) struct FeishuChatClient {
     private: bool,
     /// The message that is answered.
     answered: Option<String>,
-    /// Whether every message has to be an answer so that it stands in the thread.
+    /// Whether every message has to be an answer so that it is in the thread.
     threaded: bool,
 }
 
@@ -93,7 +93,7 @@ impl FeishuChatClient {
         key: &str,
         first: bool,
     ) -> Result<String, FeishuError> {
-        // Alone with the bot everybody knows what it answers.
+        // In a private chat it is obvious which message is answered.
         let answers = self.answered.as_ref().filter(|_| self.threaded || (first && !self.private));
         let body = json!({"msg_type": kind, "content": content.to_string(), "uuid": key});
         let sent = match answers {
@@ -227,8 +227,8 @@ impl FeishuChatClient {
         key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()))
     }
 
-    /// Makes a call, unless the chat has to wait. What was perhaps made by one try stays so whatever the next
-    /// ones say: only doing it again under its key, or looking, can tell.
+    /// Makes a call, unless the chat has to wait. A call that was perhaps made by one try stays uncertain whatever the
+    /// next tries return: only repeating it under its key, or looking, resolves that.
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, FeishuError> {
         self.call_each(method, path, || body.cloned()).await
     }
@@ -250,7 +250,7 @@ impl FeishuChatClient {
             let result = self.state.client.call(method.clone(), path, body().as_ref()).await;
             let pause = pauses.next().filter(|_| result.as_ref().is_err_and(FeishuError::is_outage));
             let result = self.heed(result);
-            // Only what is posted comes into being; anything else is simply done again.
+            // Only a POST creates something; any other call is simply repeated.
             match (pause, result) {
                 (Some(pause), result) => {
                     doubt = doubt.or(result.err().filter(FeishuError::may_be_done));

@@ -1,4 +1,4 @@
-//! Calls of the open platform: the token that goes with each, and what their answers mean.
+//! Calls of the open platform: the token of each call, and the meaning of the answers.
 //!
 //! The token is asked for once, however many calls want it; it is renewed in the last half hour of its life,
 //! before which the platform gives out the same one. A token that the platform does not take any more is
@@ -56,7 +56,7 @@ impl FeishuClient {
         &self.app_id
     }
 
-    /// Calls a path below `open-apis/`; returns what stands under `data`.
+    /// Calls a path below `open-apis/`; returns the content of `data`.
     pub(super) async fn call(
         &self,
         method: Method,
@@ -78,13 +78,13 @@ impl FeishuClient {
         .map(|response| response.data)
     }
 
-    /// The same, of a call whose fields stand at the top of its answer.
+    /// The same, for a call whose fields are at the top of its answer.
     pub(super) async fn call_top(&self, path: &str) -> Result<Map<String, Value>, FeishuError> {
         let call = |token| self.exchange(CallEffect::Reads, self.request(Method::GET, path, &token));
         self.with_token(call).await.map(|response| response.rest)
     }
 
-    /// Posts a form, which is made anew for each try: a stream cannot be sent again.
+    /// Posts a form, which is rebuilt for each try: a stream cannot be sent again.
     pub(super) async fn post_form<F>(
         &self,
         path: &str,

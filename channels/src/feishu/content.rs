@@ -18,11 +18,11 @@ const STAND_IN: &str = "请升级至最新版本客户端";
 const WORDS: [&str; 9] =
     ["title", "topic", "summary", "name", "file_name", "text", "content", "alt", "options"];
 
-/// Somebody who is named in a message.
+/// A person who is named in a message.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Mention {
-    /// Placeholder that stands in the text for the name.
+    /// Placeholder of the name in the text.
     #[serde(deserialize_with = "lenient")]
     pub(super) key: String,
     #[serde(deserialize_with = "lenient")]
@@ -37,7 +37,7 @@ enum MentionId {
     Ids {
         open_id: Option<String>,
     },
-    /// As looked-up messages tell it.
+    /// In the form of looked-up messages.
     Open(String),
     #[default]
     None,
@@ -61,8 +61,8 @@ pub(super) struct MessageContent {
     pub(super) files: Vec<Attachment>,
 }
 
-/// Reads what a message says. `message` is its id, under which its files are; `me` the bot's own, whose
-/// mention is no part of the text.
+/// Reads the content of a message. `message` is its id, under which its files are; `me` the bot's own, whose mention is
+/// no part of the text.
 pub(super) fn read(
     kind: &str,
     content: &str,

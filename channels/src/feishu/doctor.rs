@@ -1,5 +1,5 @@
-//! Doctor checks of an account, made against Feishu's API. Scopes are tried on messages that do not exist:
-//! the platform reports a missing scope before it looks for them. A card is made and sent to nobody.
+//! Doctor checks of an account, made against Feishu's API. Scopes are tried on messages that do not exist: the platform
+//! reports a missing scope before it looks for them. A card is made and not sent.
 
 use super::{FeishuChannel, FeishuEventMode, card::FeishuPage, client::FeishuClient, failure::FeishuError};
 use crate::{Check, transport::CallError};

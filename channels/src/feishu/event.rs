@@ -1,5 +1,5 @@
-//! Events as the platform tells them. Everything is optional: what is strange is passed over, and never
-//! harms what comes beside it.
+//! Events in the platform's format. Everything is optional: an unreadable part is ignored, and never affects other
+//! parts.
 
 use super::content::Mention;
 use crate::lenient::{each, lenient};
@@ -34,7 +34,7 @@ impl EventEnvelope {
         if self.header.token.is_empty() { &self.token } else { &self.header.token }
     }
 
-    /// Reads what it tells.
+    /// Reads the event.
     pub(super) fn told(&self) -> FeishuEvent {
         let event = self.event.clone();
         let told = match self.header.event_type.as_str() {
@@ -56,7 +56,7 @@ pub(super) enum FeishuEvent {
     Message(Received),
     Recall(Recalled),
     Press(CardPress),
-    /// Nothing that concerns anybody.
+    /// An event that does not concern the bot.
     Other,
 }
 
@@ -73,7 +73,7 @@ impl FeishuEvent {
     }
 }
 
-/// Somebody wrote.
+/// A message was written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Received {
@@ -123,7 +123,7 @@ pub(super) struct FeishuMessage {
     pub(super) mentions: Vec<Mention>,
 }
 
-/// Somebody took a message back.
+/// A message was recalled.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Recalled {
@@ -131,7 +131,7 @@ pub(super) struct Recalled {
     pub(super) chat_id: String,
 }
 
-/// Somebody pressed a button.
+/// A button was pressed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CardPress {
@@ -147,7 +147,7 @@ pub(super) struct CardAction {
 }
 
 impl CardAction {
-    /// Returns what the button means.
+    /// Returns the button's action.
     pub(super) fn action(&self) -> Option<&str> {
         self.value.get("action").and_then(Value::as_str).filter(|action| !action.is_empty())
     }

@@ -1,8 +1,8 @@
 //! From an event to the inbox, however it came: over the long connection or by post.
 //!
-//! Nothing is dropped for its age: an event comes again for as long as six hours when nobody took it, and a
-//! question that waited through an outage is still a question. What had been kept before is known by its
-//! message's id.
+//! No event is dropped for its age: the platform repeats an event for up to six hours until it is acknowledged, and a
+//! question that waited through an outage is still a question. Events kept before are recognised by the id of their
+//! message.
 
 use super::{
     chat_cache::{ChatCache, ChatKind, MessageInfo, MessageLocation, plain},
@@ -27,7 +27,7 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// The platform waits three seconds for an answer; what has to be looked up gets two of them.
+/// Timeout of look-ups: two of the three seconds that the platform waits for an answer.
 const LOOKUP: Duration = Duration::from_secs(2);
 
 /// Takes the events of one account.
@@ -41,8 +41,8 @@ pub(super) struct FeishuEventParser {
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
     pub(super) health: HealthCell,
-    /// Events of one chat are kept one after the other, those of others side by side: some of what an event needs
-    /// has to be looked up, and a message must not be overtaken by the next one or by its own recall.
+    /// Events of one chat are kept one after the other, those of others side by side: an event may need a look-up, and
+    /// a message must not be overtaken by the next one or by its own recall.
     pub(super) order: Arc<KeyedLocks<String>>,
 }
 
@@ -53,8 +53,8 @@ pub(super) type FeishuIntakeError = IntakeError<FeishuCase>;
 const MAX_EVENTS_PER_CHAT: usize = 64;
 
 impl FeishuEventParser {
-    /// Keeps what an event tells; returns what the platform is to be told. Events of one chat are kept in the
-    /// order in which this is first polled.
+    /// Keeps the content of an event; returns the answer to the platform. Events of one chat are kept in the order in
+    /// which this is first polled.
     pub(super) async fn take(
         &self,
         event: &EventEnvelope,
@@ -79,7 +79,7 @@ impl FeishuEventParser {
             FeishuEvent::Other => Ok(None),
         };
         let inbound = match inbound {
-            // A press does not come again by itself: the person is asked to do it.
+            // The platform does not repeat a press: the person is asked to press again.
             Err(IntakeError::Lookup(_) | IntakeError::Store(_)) if pressed => {
                 return Ok(Some(toast("warning", Language::press_again)));
             }
@@ -110,8 +110,8 @@ impl FeishuEventParser {
             _ => ChatKind::Topics,
         };
         let private = room == ChatKind::Private;
-        // A group that shows all as threads calls itself a group here: only the chat itself tells which it
-        // is.
+        // A group that shows all messages as threads is reported as a group here: only the chat itself has the exact
+        // kind.
         if room != ChatKind::Group {
             self.places.entered(chat, room);
         }
@@ -165,22 +165,22 @@ impl FeishuEventParser {
         }))
     }
 
-    /// Returns where a message stands; `None` if that cannot be found out.
+    /// Returns the place of a message; `None` if it cannot be found out.
     async fn find(&self, id: &str, sink: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuIntakeError> {
         if let Some(place) = self.places.place(id) {
             return Ok(Some(place));
         }
         let stand = self.places.look_up(&self.client, id).await?;
         let Some(stand) = stand else { return Ok(None) };
-        // In a group what a thread opened under stands in the group itself.
+        // In a group the message that opened a thread is in the group itself.
         let first = stand.room == ChatKind::Group && stand.root.is_none();
         let place = place(stand.clone(), first || self.is_chain(&stand, sink).await?);
         self.places.saw(id, place.clone());
         Ok(Some(place))
     }
 
-    /// Returns whether a message stands in a thread that continues a conversation of its group: one under a
-    /// message of it. Any other thread is a conversation of its own.
+    /// Returns whether a message is in a thread that continues a conversation of its group: one under a message of the
+    /// conversation. Any other thread is a separate conversation.
     async fn is_chain(
         &self,
         stand: &MessageLocation,
@@ -188,7 +188,7 @@ impl FeishuEventParser {
     ) -> Result<bool, FeishuIntakeError> {
         let threaded = stand.thread.is_some() && stand.room == ChatKind::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
-        // A group that is shown as topics calls itself a group: what opened a topic stands in the topic
+        // A group that is shown as topics is reported as a group: the message that opened a topic is in the topic
         // itself, and not in the group.
         let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
         if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, sink).await? {
@@ -247,7 +247,7 @@ impl FeishuEventParser {
         Ok(Some(self.about(format!("p:{event}"), id, place, person, InboundKind::Press { action })))
     }
 
-    /// Somebody did something with a message.
+    /// Makes the inbound of an action on a message.
     fn about(
         &self,
         key: String,
@@ -282,7 +282,7 @@ async fn within<T>(work: impl Future<Output = Result<T, FeishuIntakeError>>) -> 
     timeout(LOOKUP, work).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// Returns where a message stands whose thread goes on with a conversation of the chat, or does not.
+/// Returns the place of a message; `chain` is whether its thread continues a conversation of the chat.
 fn place(stand: MessageLocation, chain: bool) -> MessageInfo {
     let private = stand.room == ChatKind::Private;
     let topic = stand.thread.filter(|_| !private && !chain);
@@ -296,7 +296,7 @@ fn kind(said: MessageContent, private: bool, from: &str) -> InboundKind {
     InboundKind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }
 }
 
-/// Returns what is shown to whoever pressed. The app takes the text of its own language.
+/// Returns the toast shown to the person who pressed. The app takes the text of its own language.
 fn toast(kind: &str, content: fn(Language) -> &'static str) -> Value {
     let own = json!({"en_us": content(Language::English), "zh_cn": content(Language::Chinese)});
     json!({"toast": {"type": kind, "content": content(Language::English), "i18n": own}})

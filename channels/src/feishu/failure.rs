@@ -50,7 +50,7 @@ impl FeishuError {
         }
     }
 
-    /// Returns whether what is asked for is not there, or is refused: a wait or an outage is neither.
+    /// Returns whether the object does not exist, or the call is refused: a wait or an outage is neither.
     pub(super) fn is_final(&self) -> bool {
         self.code().is_some() || matches!(self, Self::Refused(_) | Self::Gone(_))
     }
@@ -151,7 +151,7 @@ mod tests {
             (200, 10_014, CallError::Auth("m (code 10014)".into())),
             (200, 2200, unknown(2200)),
             (200, 1500, unknown(1500)),
-            // TRAP: refused, and there all the same: only the key tells that it is the same message.
+            // TRAP: refused, and there all the same: only the key identifies it as the same message.
             (400, 230_049, unknown(230_049)),
             (500, 4711, unknown(4711)),
             (400, 230_011, gone(230_011)),

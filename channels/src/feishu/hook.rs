@@ -1,5 +1,5 @@
-//! Events that Feishu posts. The signature is looked at before anything of the body; only the question that
-//! sets a webhook up comes without one, and it is answered to nobody who does not know the key.
+//! Events that Feishu posts. The signature is checked before any part of the body; only the question that sets a
+//! webhook up comes without one, and it is answered only to a sender that knows the key.
 
 use super::{
     event::EventEnvelope,
@@ -34,7 +34,7 @@ struct Sealed {
 }
 
 impl Webhook for FeishuWebhook {
-    /// A question that sets the webhook up is not signed. What is signed says when.
+    /// A question that sets the webhook up is not signed. A signed post contains its time.
     fn glance(&self, headers: &HeaderMap) -> Glance {
         let [signature, time, nonce] = SIGNED.map(|name| header(headers, name));
         let whole = !time.is_empty() && !nonce.is_empty();

@@ -1,8 +1,8 @@
 //! Receives events over the long connection. Each connection has an address of its own, which is good once;
 //! the platform sends each event to one of an app's connections.
 //!
-//! An event is acknowledged when it is kept, and comes again if it is not. What one event is like, or how long
-//! it takes, does not hold up the others.
+//! An event is acknowledged when it is kept, and comes again if it is not. Neither the content of one event nor its
+//! duration holds up the others.
 
 use super::{
     FeishuChannel, FeishuEventMode,
@@ -65,8 +65,8 @@ impl FeishuChannel {
         Ok(FeishuConnection::new(socket, protocol, ping, self.parser(), sink).serve(stop).await)
     }
 
-    /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
-    /// looked at now and then, which asks for another one only if the last is old or was refused.
+    /// Stays while Feishu posts. No connection shows when the app's secret becomes invalid: the token is checked now
+    /// and then, which requests another one only if the last is old or was refused.
     async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<ConnectionEnd, ConnectionEnd> {
         let mut known = false;
         loop {
@@ -253,7 +253,7 @@ fn refused_endpoint(failure: &FeishuError) -> ConnectionEnd {
     }
 }
 
-/// Why the handshake was refused stands in headers.
+/// The reason of a refused handshake is in headers.
 fn refused_socket(error: &SocketError) -> ConnectionEnd {
     let SocketError::Refused { headers, .. } = error else { return ConnectionEnd::Lost(error.to_string()) };
     let header = |name: &str| {

@@ -1,8 +1,8 @@
 //! The messages of one reply on Feishu.
 //!
-//! A message is a card of CardKit, whose text streams in. Its id is kept before the message is sent, so that
-//! a repeated send after a crash shows the same card under the same key, and one message comes of it: the
-//! platform knows a key for an hour. After that the message is looked for in the chat.
+//! A message is a card of CardKit, whose text streams in. Its id is kept before the message is sent, so that a repeated
+//! send after a crash shows the same card under the same key and makes only one message: the platform knows a key for
+//! an hour. After that the message is looked for in the chat.
 //!
 //! Operations on a card carry numbers that must grow, also over a restart. They are the milliseconds since the
 //! card was made, so that nothing has to be written down for them: one that is ahead of the clock, because the
@@ -38,11 +38,11 @@ use std::{
 
 /// The platform knows a key for an hour; a little less, for the way there.
 const KEY: i64 = 55 * 60 * 1000;
-/// The engine tells an hour before the time of the intent.
+/// Margin that the engine subtracts from the time of an intent, in milliseconds.
 const MARGIN: i64 = 3600 * 1000;
 /// Time before an intent from which on known messages are asked for, in milliseconds.
 const BEFORE: i64 = 10 * 60 * 1000;
-/// Clocks of this machine and the platform differ by so much at most.
+/// Maximum clock difference between this machine and the platform, in milliseconds.
 const SKEW: i64 = 60 * 1000;
 /// How far ahead of the clock numbers go where the clock's are not above the last one.
 const JUMPS: [i32; 3] = [1_000, 100_000, 10_000_000];
@@ -174,7 +174,7 @@ impl FeishuMessages {
         let before = self.cards.get(&card.id).and_then(|face| face.page.clone());
         let streams = before.as_ref().is_some_and(|before| before.choices == page.choices && !before.done)
             && !page.done;
-        // Until it is known how this went, nothing is known of what it shows.
+        // Until the result of this call is known, the shown content is unknown.
         self.cards.entry(card.id.clone()).or_default().page = None;
         if streams {
             self.stream(card, page).await?
@@ -185,7 +185,7 @@ impl FeishuMessages {
         Ok(())
     }
 
-    /// Streams text in. A stream closes by itself after ten minutes: it is opened again.
+    /// Streams text in. The platform closes a stream after ten minutes: it is opened again.
     async fn stream(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let text = Operation::Text(&page.markdown);
         match self.operate(card, &text).await {
@@ -264,7 +264,7 @@ impl PlatformMessages for FeishuMessages {
 
     const CAPABILITIES: Capabilities = Capabilities {
         platform: "Feishu",
-        // Entities and escapes make it longer: what is too long then is cut smaller.
+        // Entities and escapes make it longer: a text that becomes too long is cut smaller.
         text: Limit { unit: Unit::Bytes, max: 20_000, columns: 56 },
         max_upload_bytes: upload::MAX_UPLOAD_BYTES,
         max_download_bytes: MAX_DOWNLOAD_BYTES,
@@ -320,7 +320,7 @@ impl PlatformMessages for FeishuMessages {
         }
     }
 
-    /// The platform knows a repetition for an hour. After that one is looked for that nobody knows.
+    /// The platform knows a repetition for an hour. After that a message is looked for that no record knows.
     async fn find(
         &mut self,
         intent: &SendIntent<Option<CreatedCard>>,
@@ -361,7 +361,7 @@ impl PlatformMessages for FeishuMessages {
         page: &FeishuPage,
     ) -> Result<EditOutcome, CallError> {
         let result = match (&mut sent.card, self.capabilities().edits) {
-            // Only what is whole takes the place of what cannot change.
+            // Only a complete page replaces a message that cannot change.
             (_, false) if page.done => return Err(gone()),
             (_, false) => return Ok(EditOutcome::Shown),
             (Some(card), true) => match self.show(&card.clone(), page).await {

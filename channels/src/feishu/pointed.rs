@@ -1,5 +1,5 @@
-//! Content that a message points at: the message that it answers, forwarded bundles and cards. Feishu tells only their
-//! ids in an event, and gives the rest to a bot that is in the chat.
+//! Content that a message points at: the message that it answers, forwarded bundles and cards. An event contains only
+//! their ids; Feishu gives the rest to a bot that is in the chat.
 
 use super::{
     FeishuChannel,
@@ -26,8 +26,8 @@ const FOREIGN_CHAT: &str = "it was not read: it is not in this chat";
 /// Problem of a message that its author took back.
 const RECALLED: &str = "its author took it back";
 
-/// Returns what a message of this kind passes on: a bundle that is still to be read, or a card. Neither is the sender's
-/// own word, so a card's words leave `said`.
+/// Returns the content that a message of this kind passes on: a bundle that is still to be read, or a card. Neither is
+/// the sender's own word, so a card's words leave `said`.
 pub(super) fn passed_on(kind: &str, id: &str, said: &mut MessageContent) -> Option<PointedAt> {
     match kind {
         "merge_forward" => Some(PointedAt::unread(PointedKind::Forward, id)),

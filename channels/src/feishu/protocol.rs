@@ -1,7 +1,7 @@
 //! The long connection's protocol without its IO: frames in, events and pulses out, acknowledgements made.
 //!
-//! An event may come in fragments, in any order and among those of others. Those of one event are joined when
-//! all are there; what never becomes whole is forgotten after a while, and then the platform sends it again.
+//! An event may come in fragments, in any order and among those of others. Those of one event are joined when all are
+//! there; an incomplete event is forgotten after a while, and then the platform sends it again.
 
 use super::frame::{CONTROL, DATA, FeishuFrame, FrameHeader};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 /// How long fragments of an incomplete event are kept; the platform's own clients wait as long.
 const FRAGMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// So many fragments an event may have.
+/// Maximum number of fragments of an event.
 const FRAGMENTS: usize = 1024;
-/// So many events may be under way in fragments.
+/// Maximum number of incomplete events.
 const SETS: usize = 64;
-/// So many bytes an event may have, and all fragments that wait together.
+/// Maximum size of an event, and of all waiting fragments together, in bytes.
 const BYTES: usize = 8 * 1024 * 1024;
 /// How often the peer is pinged until it says otherwise; the platform's own default.
 pub(super) const PING: Duration = Duration::from_secs(120);
@@ -29,13 +29,13 @@ const MIN_PING_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) enum ProtocolStep {
     /// Nothing to do: a fragment, a ping, something unknown.
     Nothing,
-    /// The peer lives, and wants pings so often.
+    /// The peer is alive, and wants pings at this interval.
     Pulse(Option<Duration>),
     /// An event is whole.
     Event(FeishuDelivery),
 }
 
-/// An event, and what its acknowledgement is made of.
+/// An event, and the frame for its acknowledgement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FeishuDelivery {
     frame: FeishuFrame,
@@ -178,8 +178,8 @@ impl Protocol {
 }
 
 impl FeishuDelivery {
-    /// Makes the acknowledgement: 200 with what the platform is to be told, or 500 so that the event comes
-    /// again. It echoes the frame.
+    /// Makes the acknowledgement: 200 with the answer to the platform, or 500 so that the event comes again. It echoes
+    /// the frame.
     pub(super) fn acknowledge(mut self, answer: Result<Option<Value>, ()>, took: Duration) -> Vec<u8> {
         let response = match answer {
             Ok(Some(data)) => json!({"code": 200, "data": BASE64_STANDARD.encode(data.to_string())}),

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The size of a block, and of what stands before the sealed text.
+/// Size of a block, and of the initialization vector before the sealed text.
 const BLOCK: usize = 16;
 
 /// Returns whether a signature is the platform's: a hash of time, nonce, key and body.
@@ -19,7 +19,7 @@ pub(super) fn is_signed(signature: &[u8], time: &[u8], nonce: &[u8], key: &str, 
     signature.to_ascii_lowercase().ct_eq(expected.as_bytes()).into()
 }
 
-/// Opens what was sealed with the key; `None` where it was not.
+/// Opens a text that was sealed with the key; `None` if it was not.
 pub(super) fn open(sealed: &str, key: &str) -> Option<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(sealed).ok()?;
     let (iv, text) = bytes.split_at_checked(BLOCK)?;

@@ -1,10 +1,10 @@
 //! Writes marked text in the Markdown that DingTalk shows.
 //!
-//! Its clients know bold, italic, links, quotations and code, no tables (they are drawn already), and keep a
-//! line break only behind two spaces or as an empty line. Marks end with their line and begin again in the
-//! next one. What is escaped is the least that keeps text from becoming markup: not every client hides a
-//! backslash that was not needed. Nothing written here names anybody to the platform: that takes a list of
-//! people beside the text, which is never sent.
+//! Its clients know bold, italic, links, quotations and code, no tables (they are drawn already), and keep a line break
+//! only behind two spaces or as an empty line. Marks end with their line and begin again in the next one. Only the
+//! minimum that keeps text from becoming markup is escaped: not every client hides a backslash that was not needed.
+//! Nothing written here mentions a person to the platform: that takes a list of people beside the text, which is never
+//! sent.
 
 use super::{APART, Rich, Style, hides_mark};
 use std::ops::Range;
@@ -135,7 +135,7 @@ fn within(rich: &Rich, span: &super::Span, line: &Range<usize>) -> Option<Range<
     (start < end).then_some(start..end)
 }
 
-/// Outermost first; code holds no other mark, and what is a block or a quotation is none of a line's marks.
+/// Outermost first; code holds no other mark, and blocks and quotations are not among a line's marks.
 fn rank(style: &Style) -> Option<u8> {
     match style {
         Style::Link(_) => Some(0),
@@ -191,7 +191,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Appends text with a backslash before what would be markup.
+/// Appends text with a backslash before characters that would be markup.
 fn escape(text: &str, out: &mut String) {
     let mut before = None;
     let mut chars = text.chars().peekable();

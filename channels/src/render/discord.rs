@@ -1,8 +1,8 @@
 //! Writes marked text as Discord's Markdown.
 //!
-//! Discord reads marks in any text, so everything that looks like one and is none is escaped. Marks are written
-//! line by line and closed at each line's end: a quotation's sign can then stand before any line. An address is
-//! put between angle brackets, in which nothing is read and which makes no preview.
+//! Discord reads marks in any text, so everything that looks like one and is none is escaped. Marks are written line by
+//! line and closed at each line's end: a quotation's sign can then precede any line. An address is put between angle
+//! brackets, in which nothing is read and which makes no preview.
 
 use super::{APART, Rich, Span, Style};
 use std::{cmp::Reverse, fmt::Write, ops::Range};
@@ -13,7 +13,7 @@ pub fn markdown(rich: &Rich) -> String {
     let mut out = String::with_capacity(rich.text.len() * 5 / 4);
     let mut at = 0;
     for block in rich.spans.iter().filter(|span| span.style.is_block_code()) {
-        // One that stands in another is part of it.
+        // A block inside another is part of the outer one.
         if block.range.start < at {
             continue;
         }
@@ -25,7 +25,7 @@ pub fn markdown(rich: &Rich) -> String {
     out
 }
 
-/// Writes a block of code. Its fence stands on lines of its own, which are as good as an empty line.
+/// Writes a block of code. Its fence is on lines of its own, which are as good as an empty line.
 fn fence(code: &str, style: &Style, out: &mut String) {
     let before = out.trim_end_matches('\n').len();
     if before > 0 && out.len() > before {
@@ -95,7 +95,7 @@ fn inline(rich: &Rich, line: &Range<usize>) -> Vec<Span> {
     rich.spans.iter().filter_map(cut).collect()
 }
 
-/// Returns the marks that may stand together, outermost first: those that hold others hold them here too.
+/// Returns the marks that may be combined, outermost first: those that hold others hold them here too.
 fn allowed(mut spans: Vec<&Span>) -> Vec<Style> {
     spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end), rank(&span.style)));
     let mut marks: Vec<&Style> = Vec::new();
@@ -128,14 +128,14 @@ fn rank(style: &Style) -> u8 {
 struct Pen<'a> {
     out: &'a mut String,
     open: Vec<Style>,
-    /// Whether the last thing written ended a mark: another must not stand right behind it.
+    /// Whether the last thing written ended a mark: another must not follow directly.
     closed: bool,
     /// Whether words of this line were written.
     begun: bool,
 }
 
 impl Pen<'_> {
-    /// Closes what is no longer wanted and opens what is new.
+    /// Closes marks that are no longer wanted and opens new ones.
     fn change(&mut self, wanted: Vec<Style>) {
         let kept = self.open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
         while self.open.len() > kept {
@@ -247,7 +247,7 @@ fn plain(text: &str, at_start: bool, out: &mut String) {
         escape_from(words, start, false, out);
         let end = from.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>')).unwrap_or(from.len());
         let (url, after) = from.split_at_checked(end).unwrap_or((from, ""));
-        // A sentence's own signs behind an address are not part of it.
+        // Punctuation of the sentence behind an address is not part of the address.
         let bare = url.trim_end_matches(['.', ',', ':', ';', '!', '?', '"', '\'', ')', ']', '*', '_']);
         let _ = write!(out, "<{bare}>");
         start = false;
@@ -389,7 +389,7 @@ mod tests {
             let text: String =
                 (0..40).filter_map(|_| signs.chars().nth(fastrand::usize(..signs.len()))).collect();
             let written = markdown(&Rich::plain(text.clone()));
-            // What stands in brackets as an address, and what is escaped, is the text again.
+            // Removing brackets around addresses and escapes gives the text again.
             let back: String = written.replace("\\\\", "\0").replace('\\', "").replace('\0', "\\");
             if !text.contains("http") {
                 assert_eq!(back, text, "{text:?} became {written:?}");

@@ -1,9 +1,8 @@
 //! Writes marked text as the Markdown of Feishu's cards.
 //!
-//! Characters with a meaning in the markup are written as entities, so that words stay words: a model that
-//! writes `<at id=all></at>` names nobody. Code takes no entities; there a tag that names somebody is broken
-//! by a character that nobody sees. Marks do not span lines and do not touch white space, as the markup wants
-//! it.
+//! Characters with a meaning in the markup are written as entities, so that words stay words: a model that writes `<at
+//! id=all></at>` mentions no person. Code takes no entities; there a tag that mentions a person is broken by an
+//! invisible character. Marks do not span lines and do not touch white space, as the markup wants it.
 
 use super::{APART, Rich, Span, Style, hides_mark};
 
@@ -145,7 +144,7 @@ fn code(text: &str, out: &mut String) {
     out.push('`');
 }
 
-/// Writes text that takes no entities, with tags that name somebody broken.
+/// Writes text that takes no entities, with tags that mention a person broken.
 fn unnamed(text: &str, out: &mut String) {
     for (at, c) in text.char_indices() {
         out.push(c);
@@ -179,7 +178,7 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// Writes where a link leads, without what would end it.
+/// Writes the target of a link, with the characters that would end it percent-encoded.
 fn target(url: &str, out: &mut String) {
     for c in url.chars() {
         match c {

@@ -1,8 +1,8 @@
 //! Writes marked text for Slack: as mrkdwn, Slack's own markup, and as the Markdown that its streams take.
 //!
-//! Neither can ping anybody: `<`, `>` and `&` are escaped, and in Markdown, whose code knows no escapes, a
-//! sign of no width stands in what would be a reference. mrkdwn knows no escape for its own marks; one that
-//! would begin something is followed by a sign of no width.
+//! Neither can ping a person: `<`, `>` and `&` are escaped, and in Markdown, whose code knows no escapes, a sign of no
+//! width is put into anything that would be a reference. mrkdwn knows no escape for its own marks; one that would begin
+//! something is followed by a sign of no width.
 
 use super::{APART, Rich, Span, Style, hides_mark};
 
@@ -21,8 +21,7 @@ pub fn markdown(rich: &Rich) -> String {
     write(rich, &Markdown { open_end: false })
 }
 
-/// Returns the text as the beginning of a Markdown text that goes on: a block of code at its end is left
-/// open.
+/// Returns the text as the beginning of a Markdown text that continues: a block of code at its end is left open.
 #[must_use]
 pub fn markdown_so_far(rich: &Rich) -> String {
     write(rich, &Markdown { open_end: true })
@@ -38,7 +37,7 @@ trait Markup {
     const QUOTE: &'static str;
 }
 
-/// A piece of a line of which all is marked alike.
+/// A piece of a line with uniform marks.
 struct StyledPiece<'a> {
     text: &'a str,
     bold: bool,
@@ -82,7 +81,7 @@ fn write<M: Markup>(rich: &Rich, markup: &M) -> String {
     out
 }
 
-/// Writes what stands between blocks of code.
+/// Writes the text between blocks of code.
 fn lines<M: Markup>(rich: &Rich, range: std::ops::Range<usize>, markup: &M, out: &mut String) {
     let text = rich.part(range.clone());
     let mut start = range.start;
@@ -156,7 +155,7 @@ fn target(style: &Style) -> Option<&str> {
     if let Style::Link(url) = style { Some(url) } else { None }
 }
 
-/// Splits off the white space around words: a mark does not stand next to it.
+/// Splits off the white space around words: a mark is never next to white space.
 fn around(text: &str) -> (&str, &str, &str) {
     let words = text.trim();
     let before = text.len() - text.trim_start().len();
@@ -319,7 +318,7 @@ fn markdown_words(words: &str, code: bool, begins_line: bool, out: &mut String) 
     }
     let mut tamed = String::new();
     literal(words, &mut tamed, |mark, out| out.extend(['\\', mark]));
-    // Names that ping everybody need no reference where Slack links names.
+    // Names that ping all members need no reference where Slack links names.
     for name in ["@here", "@channel", "@everyone"] {
         if tamed.contains(name) {
             tamed = tamed.replace(name, &name.replacen('@', "@\u{2060}", 1));
@@ -339,8 +338,8 @@ fn raw(code: &str, out: &mut String) {
     }
 }
 
-/// Returns how much of a growing text will surely begin the whole, as far as one can tell: what may still
-/// become a mark, a heading or a table is left out.
+/// Returns the part of a growing text that will surely begin the whole, as far as one can know: parts that may still
+/// become a mark, a heading or a table are left out.
 #[must_use]
 pub fn settled(rich: &Rich) -> Rich {
     let end = rich.text.len();
@@ -383,7 +382,7 @@ fn settled_code(rich: &Rich, span: &Span) -> usize {
     if maybe_fence { span.range.start + line.saturating_sub(1) } else { span.range.end }
 }
 
-/// Returns where in the last paragraph something stands that later text may turn into a mark.
+/// Returns the first position in the last paragraph that later text may turn into a mark.
 fn first_doubt(rich: &Rich, block: usize) -> usize {
     let text = rich.part(block..rich.text.len());
     let settled_mark =

@@ -1,8 +1,8 @@
 //! Writes marked text as Telegram's HTML.
 //!
-//! Telegram allows code to contain no other mark and to stand in none but a quotation, and links and
-//! quotations not to nest. Marks are therefore not written as they were opened: at each place where one
-//! begins or ends, the marks that may stand together there are worked out anew, in one fixed order.
+//! Telegram allows code to contain no other mark and to be in none but a quotation, and links and quotations not to
+//! nest. Marks are therefore not written as they were opened: at each place where one begins or ends, the marks that
+//! may be combined there are computed again, in one fixed order.
 
 use super::{Rich, Span, Style};
 use std::{fmt::Write, ops::Range};
@@ -26,8 +26,8 @@ pub fn html(rich: &Rich) -> String {
     out
 }
 
-/// Writes words so that a name behind an `@` calls nobody: Telegram makes a mention of it by itself, except
-/// in code. People see no difference.
+/// Writes words so that a name behind an `@` calls no person: Telegram makes a mention from it, except in code. People
+/// see no difference.
 fn write_words(rich: &Rich, range: Range<usize>, open: &[&Style], out: &mut String) {
     let mut before = rich.part(0..range.start).chars().next_back();
     let code = open.iter().any(|style| matches!(style, Style::Code) || style.is_block_code());
@@ -40,7 +40,7 @@ fn write_words(rich: &Rich, range: Range<usize>, open: &[&Style], out: &mut Stri
     }
 }
 
-/// Returns the text without markup. No name calls anybody, not even one that was code.
+/// Returns the text without markup. No name calls a person, not even one that was code.
 #[must_use]
 pub(crate) fn plain(rich: &Rich) -> String {
     let mut out = String::with_capacity(rich.text.len());
@@ -80,7 +80,7 @@ fn stretches(rich: &Rich) -> Vec<(usize, Vec<&Style>)> {
     edges.into_iter().map(&mut marks).collect()
 }
 
-/// Returns the marks that may stand together, outermost first.
+/// Returns the marks that may be combined, outermost first.
 fn allowed<'a>(active: &[&'a Span]) -> Vec<&'a Style> {
     let mut marks: Vec<&Style> =
         active.iter().map(|span| &span.style).filter(|style| **style != Style::Rows).collect();
@@ -115,7 +115,7 @@ fn rank(style: &Style) -> u8 {
     }
 }
 
-/// Closes what is no longer wanted and opens what is new.
+/// Closes marks that are no longer wanted and opens new ones.
 fn change<'a>(open: &mut Vec<&'a Style>, wanted: Vec<&'a Style>, out: &mut String) {
     let kept = open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
     open.drain(kept..).rev().for_each(|style| close(style, out));

@@ -261,14 +261,14 @@ impl Walk<'_> {
         self.lists.push(None);
     }
 
-    /// Owes at least `lines` line breaks before what comes next.
+    /// Owes at least `lines` line breaks before the next text.
     fn block(&mut self, lines: usize) {
         if self.out.text.len() > self.begun {
             self.gap = self.gap.max(lines);
         }
     }
 
-    /// Blocks inside a list stand close together, as chats show them.
+    /// Blocks inside a list are close together, as chats show them.
     fn gap_of_blocks(&self) -> usize {
         if self.lists.is_empty() { 2 } else { 1 }
     }
@@ -318,7 +318,7 @@ impl Walk<'_> {
 
     fn end_quote(&mut self) {
         self.quotes -= 1;
-        // Chats do not nest quotations: the outermost stands for all.
+        // Chats do not nest quotations: only the outermost is written.
         if self.quotes == 0 {
             self.close(Style::Quote);
         } else {
@@ -347,8 +347,8 @@ impl Walk<'_> {
         self.begun = self.out.text.len();
     }
 
-    /// Writes a block whose white space counts. It starts at the margin even in a list: an indent would be
-    /// part of it.
+    /// Writes a block whose white space counts. It starts at the margin even in a list: an indent would become part of
+    /// the block.
     fn block_code(&mut self, text: &str, style: Style) {
         self.block(self.gap_of_blocks());
         if !text.is_empty() {
@@ -428,8 +428,8 @@ fn is_thread_file(url: &str) -> bool {
     url.trim_start_matches("sandbox:").starts_with("/mnt/user-data/")
 }
 
-/// Only these schemes become links: others may run code or open a file on the reader's machine, or call
-/// somebody, as `tg:` does by a person's id.
+/// Only these schemes become links: others may run code or open a file on the reader's machine, or call a person, as
+/// `tg:` does by a person's id.
 fn may_be_followed(url: &str) -> bool {
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known))

@@ -1,7 +1,7 @@
 //! Questions on platforms without buttons: their choices are numbered.
 //!
-//! A question stands among the words that grow where messages can change, and in a message of its own where
-//! they cannot. Its numbers count as long as it is asked, also over a restart.
+//! A question is among the words that grow where messages can change, and in a separate message where they cannot. Its
+//! numbers count as long as it is asked, also over a restart.
 
 use super::{
     PlatformMessages, PlatformReply,
@@ -12,7 +12,7 @@ use super::{
 use crate::{Address, FinalView, ReplyView, SendError};
 
 impl<M: PlatformMessages> PlatformReply<M> {
-    /// Takes up what was asked before a restart: its numbers count before it is shown again.
+    /// Resumes a question from before a restart: its numbers count before it is shown again.
     pub(super) fn asked_before(
         messages: &M,
         record: &ReplyRecord<M::Ref, M::DedupKey>,
@@ -23,7 +23,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         numbered.renew(address, *first, actions.clone())
     }
 
-    /// Gives what a view asks its numbers, and takes back those of what is not asked any more.
+    /// Numbers the choices of a view's question, and withdraws the numbers of a question that is no longer asked.
     pub(super) async fn number(&mut self, view: &ReplyView) -> Result<(), SendError> {
         let choices = view.prompt.iter().flat_map(|ask| &ask.choices);
         let mut actions: Vec<String> = choices.map(|choice| choice.action.clone()).collect();
@@ -62,12 +62,12 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Returns the number of the first choice of what is asked in words.
+    /// Returns the number of the first choice of a question asked in words.
     pub(super) fn first_number(&self) -> Option<usize> {
         self.offer.as_ref().map(|offer| offer.first)
     }
 
-    /// Shows that something is coming where a message cannot change, and what is asked.
+    /// Shows a placeholder where a message cannot change, and the question.
     pub(super) async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
         // A question needs no sign before it.
         let empty = self.record.parts.is_empty() && view.prompt.is_none();
@@ -77,7 +77,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             let sign = ReplyView { activity, choices, ..ReplyView::default() };
             let pages = self.pages(|limit| pages::growing(&sign, None, limit));
             match self.show(&pages, false).await {
-                // It is only a sign: what is asked, and the answer, may pass.
+                // It is only a placeholder: the question and the answer may still be accepted.
                 Err(SendError::Refused(why)) => {
                     tracing::debug!(why, "failed to send placeholder");
                 }
@@ -111,7 +111,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         first
     }
 
-    /// Registers the message that lists the choices, as soon as one is there: any of them names the reply.
+    /// Registers the message that lists the choices, as soon as one is there: any message of the reply identifies it.
     pub(super) fn tell_who_lists(&self) {
         if let (true, Some(numbered), Some(id)) =
             (self.lists, self.messages.numbered_choices(), self.record.ids().next())

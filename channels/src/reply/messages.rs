@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// The messages of one reply on one platform. A value of it lives as long as the reply.
+/// The messages of one reply on one platform. A value lives as long as the reply.
 pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Content of one message, ready to be sent. Equal pages need no call.
     type Page: Clone + PartialEq + Send + Sync;
@@ -36,7 +36,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         false
     }
 
-    /// Returns what a message that will grow shows when it is made.
+    /// Returns the initial content of a message that will grow.
     fn first(&self, page: &Self::Page) -> Self::Page {
         page.clone()
     }
@@ -67,13 +67,12 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         None
     }
 
-    /// Returns what tells when the platform answers again.
+    /// Returns the detector of the platform's recovery.
     fn recovery(&self) -> Option<Recovery> {
         None
     }
 
-    /// Returns whether the last message was perhaps sent, and neither a key nor any search tells whether it
-    /// was.
+    /// Returns whether the last message was perhaps sent, and neither a key nor any search can find out whether it was.
     fn doubtful(&self) -> bool {
         false
     }
@@ -176,7 +175,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         None
     }
 
-    /// Returns what is to be kept of the reply as a whole, `null` for nothing.
+    /// Returns the state of the reply as a whole that is to be kept, `null` for none.
     fn platform_state(&self) -> Value {
         Value::Null
     }
@@ -199,7 +198,7 @@ pub(crate) struct Capabilities {
     /// Whether a message can change. If not, one message holds the place, [`PlatformMessages::edit`] answers
     /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
     pub(crate) edits: bool,
-    /// Whether a message can be deleted, so that nothing of it stays.
+    /// Whether a message can be deleted without a trace.
     pub(crate) deletes: bool,
     /// Whether choices can be pressed. If not they are words, with numbers to answer by.
     pub(crate) buttons: bool,
@@ -225,7 +224,7 @@ pub(crate) enum FoundFile {
     Repeatable,
     /// It is not there, and may still appear: sent again soon it is perhaps there twice.
     Absent,
-    /// Nothing tells: sent again it is perhaps there twice.
+    /// Unknown: sent again it is perhaps there twice.
     Perhaps,
 }
 

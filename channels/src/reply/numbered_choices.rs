@@ -4,10 +4,10 @@
 //! alone means that choice: the very press that a button would have been, under a finished message as under a
 //! question. The right to decide is not checked here: presses are judged elsewhere, and these are presses.
 //!
-//! A number of a question means that question and no other. Numbers count on from one question of a place to
-//! the next, so that one that is typed too late decides nothing else, and begin anew only after an hour
-//! without any. If so many places are known that one has to be forgotten, new ones count on from it. The list
-//! of a finished message is forgotten by a restart; a question is kept with its reply.
+//! A number of a question means that question and no other. Numbers continue from one question of a place to the next,
+//! so that one that is typed too late decides nothing else, and restart only after an hour without any. If the number
+//! of known places reaches the limit and one has to be forgotten, new ones continue from its numbers. The list of a
+//! finished message is forgotten by a restart; a question is kept with its reply.
 
 use crate::{Address, Choice, EventKey, Inbound, InboundKind};
 use std::{
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 /// Maximum number of chats remembered, besides those where something is asked.
 const MAX_TRACKED_CHATS: usize = 1024;
-/// Nobody answers so late with a number that was shown before.
+/// Age after which no answer with a previously shown number is expected.
 const STALE: Duration = Duration::from_secs(3600);
 
 /// Numbered choices, by place.
@@ -48,7 +48,7 @@ struct ChatChoices {
 #[derive(Debug)]
 struct ChoiceList {
     actions: Vec<String>,
-    /// The platform's id of the message, once it is there; until then a number is what can also be typed.
+    /// The platform's id of the message, once it is there; until then a number means the typed text.
     message: Option<String>,
     /// The event that chose: another means nothing, the same may come again.
     chosen: Option<EventKey>,
@@ -141,8 +141,8 @@ impl NumberedChoices {
         NumberedPrompt { numbered: Arc::clone(self), place: key, first }
     }
 
-    /// A finished message stands in a place now, with these choices or none. Returns the number of the first:
-    /// `None` where something is asked, whose numbers are not to be mistaken.
+    /// Records that a place now shows a finished message, with these choices or none. Returns the number of the first:
+    /// `None` while a question is open there, whose numbers are not to be mistaken.
     pub(crate) fn list(&self, address: &Address, choices: &[Choice]) -> Option<usize> {
         let (mut places, key) = (self.places(), address.key());
         if choices.is_empty() {
@@ -167,7 +167,7 @@ impl NumberedChoices {
         }
     }
 
-    /// Puts what a number means in its place.
+    /// Replaces a number by its meaning.
     pub(crate) fn resolve(&self, inbound: Inbound) -> Inbound {
         let InboundKind::Message { text, attachments, .. } = &inbound.kind else { return inbound };
         if !inbound.addressed || !attachments.is_empty() {
@@ -181,7 +181,7 @@ impl NumberedChoices {
         }
     }
 
-    /// Returns what a number means, and the finished message that lists it.
+    /// Returns the meaning of a number, and the finished message that lists it.
     fn meaning(&self, inbound: &Inbound, number: usize) -> Option<(InboundKind, Option<String>)> {
         let mut places = self.places();
         let place = places.kept.get_mut(&inbound.address.key())?;
@@ -214,7 +214,7 @@ fn at<'a>(places: &'a mut ChoiceTable, key: &str) -> &'a mut ChatChoices {
 }
 
 impl ChoiceTable {
-    /// Forgets the places where nothing is asked: first those that nobody answers any more.
+    /// Forgets the places where nothing is asked: first the stale ones.
     fn forget(&mut self) {
         self.kept.retain(|_, place| !place.is_stale());
         if self.kept.len() < MAX_TRACKED_CHATS {

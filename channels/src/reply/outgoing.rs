@@ -1,7 +1,7 @@
 //! The files of a finished reply, in order, behind its text.
 //!
-//! A platform that fails says nothing of a file: it is waited for, as it is for words, as long as nobody
-//! waits for the reply's end. What a platform refuses, and what cannot be read, is left at once, and the text
+//! An outage of the platform does not depend on the file: the file is waited for, like words, as long as no person
+//! waits for the reply's end. A file that the platform refuses or that cannot be read is left at once, and the text
 //! says so.
 //!
 //! A file whose sending had no answer is looked for, or sent again under the same key
@@ -10,8 +10,7 @@
 //! that fails for a moment does not use it up. If it has no answer either the file is left, and the text says
 //! so. Text is never doubled.
 //!
-//! Once somebody waits, all files together have one [`Deadline`]. The conversation goes on behind it in any
-//! case.
+//! Once a person waits, all files together have one [`Deadline`]. The conversation continues after it in any case.
 
 use super::{
     FoundFile, MessageHistory, PlatformMessages, PlatformReply,
@@ -22,14 +21,14 @@ use pudu_texts::Language;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-/// How often a file may be sent of which nothing tells whether it is there.
+/// Maximum number of times a file is sent if it is unknown whether it is there.
 const TRIES: u8 = 2;
-/// How long the last of these tries waits, and one whose file may still appear, when nobody waits for the
-/// reply's end.
+/// How long the last of these tries waits, and one whose file may still appear, when no person waits for the reply's
+/// end.
 const REST: Duration = Duration::from_secs(60);
-/// How long a platform that fails is tried when somebody waits for the reply's end.
+/// How long a failing platform is tried when a person waits for the reply's end.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(6);
-/// So many bytes a second a line is expected to bring then, which is a modest one: eight megabits.
+/// Expected speed of a connection in that case, in bytes per second; a modest eight megabits.
 const RATE: u64 = 1_000_000;
 /// No bytes are given longer, however many they are: the 50 MB that most platforms take at most are through.
 const MAX_TRANSFER_TIME: Duration = Duration::from_secs(60);
@@ -91,7 +90,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(FinalView { text, ..view.clone() })
     }
 
-    /// Sends what is not there yet.
+    /// Sends the files that are not there yet.
     pub(super) async fn send_files(&mut self, files: &[OutFile]) -> Result<(), SendError> {
         let mut deadline = Deadline { hurry: self.hurry.clone(), since: None };
         for (n, file) in files.iter().enumerate() {
@@ -104,7 +103,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(())
     }
 
-    /// Sends a file once; when somebody waits, as often as the grace allows, and then no more.
+    /// Sends a file once; when a person waits, as often as the grace period allows, and then no more.
     async fn send_patiently(
         &mut self,
         n: usize,
@@ -118,7 +117,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
                     continue;
                 }
                 tracing::warn!(file = file.name, "gave up file: it takes too long, and somebody waits");
-                // What was cut on its way may have arrived.
+                // An interrupted file may have arrived.
                 let begun = self.tries(n).is_some_and(|tries| tries.times > 0);
                 let why = if begun { Language::unsent_uncertain } else { Language::unsent_late };
                 self.give_up(n, why);
@@ -252,18 +251,18 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 }
 
-/// Until when files are sent on once somebody waits for the reply's end: a grace for a platform that fails,
-/// and the time that the bytes take which are left. It is one for all files, and counts anew when one has
-/// arrived: a platform that takes them is well.
+/// Deadline of the files once a person waits for the reply's end: a grace period for a failing platform, and the
+/// transfer time of the remaining bytes. It is one for all files, and restarts when a file has arrived: a platform that
+/// takes files is well.
 struct Deadline {
     hurry: Hurry,
-    /// From when on it counts, if somebody waits.
+    /// Start of the deadline, if a person waits.
     since: Option<Instant>,
 }
 
 impl Deadline {
-    /// Does some work while `bytes` are left; `None` when somebody waits and it takes too long. What hangs
-    /// since the platform failed is left halfway, so that there is time for another try.
+    /// Does some work while `bytes` are left; `None` when a person waits and it takes too long. Work that hangs since
+    /// the platform failed is dropped halfway, so that there is time for another try.
     async fn keep<T>(&mut self, bytes: u64, work: impl Future<Output = T>) -> Option<T> {
         let (hurry, since) = (&self.hurry, &mut self.since);
         let over = async {
@@ -286,7 +285,7 @@ impl Deadline {
             || self.since.is_some_and(|since| since.elapsed() >= RETRY_TIMEOUT + transfer(bytes))
     }
 
-    /// Returns when a platform that fails is tried for the last time, if somebody waits.
+    /// Returns the time of the last try at a failing platform, if a person waits.
     fn last_try(&mut self) -> Option<Instant> {
         let waits = self.hurry.is_waited_for();
         waits.then(|| *self.since.get_or_insert_with(Instant::now) + RETRY_TIMEOUT)
@@ -300,13 +299,13 @@ impl Deadline {
         }
     }
 
-    /// A file is settled; `arrived` tells whether it is there.
+    /// Records that a file is settled; `arrived` is whether it is there.
     fn moves_on(&mut self, arrived: bool) {
         self.since = self.since.filter(|_| !arrived);
     }
 }
 
-/// Returns how long so many bytes may take when somebody waits.
+/// Returns how long a transfer of `bytes` bytes may take when a person waits.
 fn transfer(bytes: u64) -> Duration {
     Duration::from_millis(bytes.saturating_mul(1000) / RATE).min(MAX_TRANSFER_TIME)
 }

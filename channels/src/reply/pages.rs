@@ -17,13 +17,13 @@ pub(super) const SMALLEST: usize = 64;
 /// One message to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageDraft {
-    /// The language of what is added to its words.
+    /// The language of the text added to its words.
     pub(crate) language: Language,
     /// Its words.
     pub(crate) rich: Rich,
     /// The buttons under it.
     pub(crate) choices: Vec<Choice>,
-    /// How many of them, from the first on, decide a question.
+    /// Number of choices, from the first on, that decide a question.
     pub(crate) asks: usize,
     /// The number of the first, where choices are made by number.
     pub(crate) first: Option<usize>,
@@ -36,8 +36,8 @@ pub(crate) struct MessageDraft {
 }
 
 impl MessageDraft {
-    /// Returns the words where nothing can be pressed: what can be chosen stands below them. A question is
-    /// decided by number alone; anything else can be typed as well.
+    /// Returns the words for a message without buttons: the choices are below them. A question is decided by number
+    /// alone; anything else can be typed as well.
     pub(crate) fn in_words(&self) -> Rich {
         let mut rich = self.rich.clone();
         let (asks, others) = self.choices.split_at_checked(self.asks).unwrap_or((&[], &self.choices));
@@ -109,7 +109,7 @@ fn full(rich: Rich) -> MessageDraft {
     MessageDraft { rich, done: true, ..MessageDraft::default() }
 }
 
-/// Adds what the agent does at the moment, in italics, if it fits.
+/// Adds the agent's current activity, in italics, if it fits.
 fn add_activity(rich: &mut Rich, activity: Option<&str>, gap: &str, limit: Limit) {
     let words: Vec<&str> = activity.unwrap_or_default().split_whitespace().collect();
     let line: String = words.join(" ").chars().take(ACTIVITY).collect();
@@ -149,7 +149,7 @@ pub(super) fn finished(
     drafts
 }
 
-/// Cuts a message into pieces of at most `limit`; the last of them is what the whole was.
+/// Cuts a message into pieces of at most `limit`; the last piece keeps the message's other fields.
 pub(super) fn halve(draft: MessageDraft, limit: Limit) -> Vec<MessageDraft> {
     let mut parts = split(&draft.rich, limit);
     let Some(last) = parts.pop() else { return vec![draft] };

@@ -43,7 +43,7 @@ pub(super) struct PromptRecord {
     /// Actions of the choices; empty if nothing is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) actions: Vec<String>,
-    /// From which part on messages of its own show it, where what grows cannot.
+    /// The first part that shows the question in separate messages, where the growing message cannot show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<usize>,
 }
@@ -58,14 +58,14 @@ impl PromptRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sending {
-    /// It has been tried so many times with unknown outcome.
+    /// It has been tried with unknown outcome.
     Tried {
         /// How many.
         times: u8,
         /// The key under which it is sent.
         #[serde(default)]
         key: String,
-        /// When the last of them was begun, in milliseconds since 1970; 0 in older records.
+        /// When the last try was begun, in milliseconds since 1970; 0 in older records.
         #[serde(default, skip_serializing_if = "is_zero")]
         since: i64,
     },
@@ -116,7 +116,7 @@ impl<S, M> Default for ReplyRecord<S, M> {
 }
 
 impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
-    /// Reads a handle. One that this version cannot read still tells which messages there are.
+    /// Reads a handle. One that this version cannot read still contains the ids of the messages.
     pub(super) fn restore(handle: &ReplyHandle, upgrade: impl FnOnce(Value) -> Value) -> Self {
         serde_json::from_value(upgrade(handle.state.clone())).unwrap_or_else(|error| {
             tracing::warn!(%error, "failed to read record of reply; taking up its messages as they are");

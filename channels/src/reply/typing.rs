@@ -1,4 +1,4 @@
-//! "typing…" while a reply is being made and nothing new is to be seen of it.
+//! "typing…" while a reply is being made and shows nothing new.
 
 use crate::BoxFuture;
 use std::{sync::Arc, time::Duration};

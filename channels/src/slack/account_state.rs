@@ -33,7 +33,7 @@ const APPENDS: (u32, Duration) = (8, APPEND);
 const LIVE_UPDATES: (u32, Duration) = (8, Duration::from_millis(2500));
 /// How long an answer may wait for a change of its message. A new message comes sooner.
 const MAX_CHANGE_DELAY: Duration = Duration::from_secs(3);
-/// How long a status may take; nobody misses it.
+/// Timeout of a status, which is optional.
 const STATUS: Duration = Duration::from_secs(5);
 
 /// State that the replies of one account share.

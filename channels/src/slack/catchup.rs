@@ -1,9 +1,10 @@
-//! Reads in the history what was said while nobody listened. What was kept before is recognised by its key.
+//! Reads from the history the messages sent while the bot was not listening. Events kept before are recognised by their
+//! key.
 //!
-//! Looked at are the chats of which something was seen lately, from a little before the newest message that is known
-//! there of the time when all was heard. What the bot itself sent since tells nothing. What is not found: first words
-//! to the bot in a chat that it does not know, edits, and what was taken back. Where the app may not read the history
-//! it is left.
+//! Searched are the chats with recent known messages, from a little before the newest one known from the time when
+//! everything was heard. Messages that the bot itself sent since then do not count. Not found are first words to the
+//! bot in a chat that it does not know, edits, and deleted messages. A chat whose history the app may not read is
+//! skipped.
 
 use super::{SlackChannel, event_handler::SlackIntakeError, wire::SlackMessage};
 use crate::{
@@ -13,13 +14,14 @@ use crate::{
 };
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
-/// Chats in which nothing was said for so long are left.
+/// Maximum age of the last known message of a searched chat.
 const LATELY: Duration = Duration::from_secs(3 * 24 * 3600);
 /// Maximum age of a missed message that is still answered.
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
-/// So far before the newest message that is known it is looked: one before it may have been missed.
+/// Seconds before the newest known message at which reading starts: an earlier one may have been missed.
 const MARGIN: f64 = 600.0;
-/// Chats that are looked at, newest first, and in each of them and of its threads pages of so many messages.
+/// Maximum number of chats, newest first; of pages in each chat and thread; of messages in a page; and of threads in a
+/// chat.
 const CHATS: usize = 40;
 const PAGES: usize = 5;
 const MESSAGES: &str = "100";
@@ -40,7 +42,7 @@ impl SlackChannel {
         self.heard.store(at, Ordering::Relaxed);
     }
 
-    /// Offers what was missed. False when not everything could be looked at.
+    /// Offers the missed messages. Returns false if not everything could be read.
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - millis(time);
@@ -69,11 +71,11 @@ impl SlackChannel {
         .await
     }
 
-    /// Offers what is newer than `oldest` in a chat, with its threads, oldest first.
+    /// Offers the messages newer than `oldest` in a chat, with its threads, oldest first.
     async fn look_at(&self, chat: &str, oldest: f64, sink: &dyn EventSink) -> Result<(), SlackIntakeError> {
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
-        // Not from `oldest` on: the beginning of a thread in which somebody wrote since may be older.
+        // Not from `oldest` on: the beginning of a thread with newer messages may be older.
         let client = &self.handler.state.client;
         let params = [("channel", chat), ("limit", MESSAGES)];
         let more = |page: &[SlackMessage]| page.last().is_some_and(|message| newer(message.ts.as_ref()));
@@ -97,7 +99,7 @@ impl SlackChannel {
     }
 }
 
-/// Returns what is known of each chat; all was heard up to `until`, in seconds since 1970.
+/// Returns the activity known of each chat; all was heard up to `until`, in seconds since 1970.
 fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, ChatActivity> {
     let mut chats: HashMap<String, ChatActivity> = HashMap::new();
     for known_message in known {
@@ -120,7 +122,7 @@ fn in_seconds(millis: i64) -> f64 {
     millis as f64 / 1000.0
 }
 
-/// Returns a time stamp in seconds; `None` for what is not one.
+/// Returns a time stamp in seconds; `None` for an invalid one.
 fn seconds(ts: &str) -> Option<f64> {
     ts.parse().ok().filter(|at: &f64| at.is_finite())
 }
@@ -136,7 +138,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Mutex;
 
-    /// Knows some messages, and notes what it is offered.
+    /// Knows some messages, and records the offered ones.
     struct RecordingSink {
         known: Vec<KnownMessage>,
         offered: Mutex<Vec<String>>,
@@ -210,7 +212,7 @@ mod tests {
         let lost = slack(history()).await;
         lost.alive(now - 60 * minute);
         assert_eq!(offered(lost).await, ["heard", "missed", "new"]);
-        // A process that just began delivered what the one before it owed.
+        // A process that just began delivered pending messages of the one before it.
         let begun = SlackChannel { made: now - 1000, ..slack(history()).await };
         assert_eq!(offered(begun).await, ["heard", "missed", "new"]);
     }

@@ -1,4 +1,4 @@
-//! Calls of Slack's Web API: forms for what reads, JSON for what writes, errors in HTTP 200.
+//! Calls of Slack's Web API: forms for reads, JSON for writes, errors in HTTP 200.
 
 use super::{
     failure::{SlackError, failure},
@@ -48,7 +48,7 @@ struct SlackResponseHead {
     needed: Option<String>,
 }
 
-/// An answer, with the scopes and the time that its headers tell.
+/// An answer, with the scopes and the time from its headers.
 pub(super) struct SlackResponse<T> {
     pub(super) body: T,
     /// `x-oauth-scopes`
@@ -101,7 +101,7 @@ impl SlackClient {
     /// Answers a slash command at the address that came with it, without the token: the address is the proof.
     pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), SlackError> {
         let request = self.transport.http.post(url.clone()).json(answer).timeout(CALL_TIMEOUT);
-        // The body says nothing: what was taken is taken, whatever becomes of the rest.
+        // The body contains nothing: an accepted answer stays accepted, whatever the rest of the response.
         let response = send(request).await?;
         match response.status().as_u16() {
             200..300 => Ok(()),
@@ -124,7 +124,7 @@ impl SlackClient {
         Ok(self.transport.http.get(url).bearer_auth(self.bot_token.expose_secret()))
     }
 
-    /// Reads at most so many pages of a channel's or a thread's history, as long as there are more and `more` wants
+    /// Reads at most `max_pages` pages of a channel's or a thread's history, as long as there are more and `more` wants
     /// them.
     pub(super) async fn history(
         &self,
@@ -147,7 +147,7 @@ impl SlackClient {
         Ok(found)
     }
 
-    /// Returns whether an address is Slack's own, or that of the configured stand-in.
+    /// Returns whether an address is Slack's own, or that of the configured replacement.
     pub(super) fn is_slacks(&self, url: &Url) -> bool {
         let own = url.origin() == self.api_url.origin();
         let host = url.host_str().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! From an event to an inbound: pure, no IO, no clock.
 //!
-//! A message in a channel that names the bot comes as two events; a redelivery and the history bring it once
-//! more. All have the same key, made of channel and time stamp. What is deliberately absent: who may speak.
+//! A message in a channel that names the bot comes as two events; a redelivery and the history bring it once more. All
+//! have the same key, made of channel and time stamp. Deliberately absent: access decisions.
 
 pub(super) mod pointed;
 
@@ -80,7 +80,7 @@ impl SlackEvent {
         all
     }
 
-    /// Returns the thread in which it stands and of which has to be known whether the bot speaks there.
+    /// Returns the message's thread if it has to be known whether the bot speaks there.
     pub(super) fn thread(&self, me: &SlackIdentity) -> Option<(&str, &str)> {
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.ts)?;
         let plain = !self.private && !self.named;
@@ -108,7 +108,7 @@ impl SlackDecoder<'_> {
     /// Reads an event; `None` for one that does not concern the bot.
     pub(super) fn hear(&self, event: &SlackMessage, team: Option<&str>) -> Option<SlackEvent> {
         let channel = event.channel.clone()?;
-        // Only direct messages have ids with a D; not every event tells the type.
+        // Only direct messages have ids with a D; not every event contains the type.
         let private = event.channel_type.as_deref().map_or(channel.starts_with('D'), |kind| kind == "im");
         let (what, message) = match (event.kind.as_str(), event.subtype.as_deref()) {
             ("app_mention", _)
@@ -143,7 +143,7 @@ impl SlackDecoder<'_> {
         Some(SlackEvent { key: EventKey(key), channel, private, what, message, at, ts, team, named })
     }
 
-    /// Makes an inbound of what was heard; `None` for one that says nothing.
+    /// Makes an inbound from an event; `None` for one without content.
     pub(super) fn decode(&self, heard: &SlackEvent, context: &DecodeContext) -> Option<Inbound> {
         let SlackEvent { message, channel, private, .. } = heard;
         let read = words(&message.own_text(), &self.me.user, &context.names);
@@ -184,8 +184,8 @@ impl SlackDecoder<'_> {
         })
     }
 
-    /// A thread is a topic, and each message in a channel begins one. A direct message is one conversation
-    /// unless somebody writes in a thread there.
+    /// A thread is a topic, and each message in a channel begins one. A direct message is one conversation unless a
+    /// person writes in a thread there.
     fn address(&self, channel: &str, private: bool, thread: Option<&str>, ts: &str) -> Address {
         self.place(channel, thread.or_else(|| (!private).then_some(ts)))
     }
@@ -248,7 +248,7 @@ impl SlackDecoder<'_> {
         }
         Some(Inbound {
             key: EventKey(format!("c{trigger}")),
-            // It has no message, so no thread: the answer stands in the channel.
+            // It has no message, so no thread: the answer is in the channel.
             address: self.place(channel, None),
             private,
             message: format!("c{trigger}"),
@@ -279,7 +279,7 @@ fn changed(event: &SlackMessage) -> Option<(What, SlackMessage)> {
     (!same).then_some((What::Edit, now))
 }
 
-/// Returns what a slash command of Slack's is typed as: `/status` and `/pudu status` are the same.
+/// Returns the typed form of a Slack slash command: `/status` and `/pudu status` are the same.
 fn typed(command: &str, words: &str, commands: &[ChatCommand]) -> String {
     let own = command.trim_start_matches('/');
     if commands.iter().any(|known| known.name == own) {

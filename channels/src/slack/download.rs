@@ -38,7 +38,7 @@ pub(super) async fn file(
     save(response, to, limit).await
 }
 
-/// Returns a file's address; of one that another workspace shares Slack tells only when asked.
+/// Returns a file's address; for a file that another workspace shares it has to be requested.
 async fn address(client: &SlackClient, handle: &str, limit: u64) -> Result<String, SendError> {
     let Some(id) = handle.strip_prefix(BY_ID) else { return Ok(handle.to_owned()) };
     let FileInfoResponse { file } = client.read("files.info", &[("file", id)]).await?;

@@ -40,7 +40,7 @@ pub(super) enum Source {
 }
 
 impl SlackEventHandler {
-    /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
+    /// Keeps the content of an event. Events that cannot be read or do not concern the bot are ignored.
     pub(super) async fn keep(
         &self,
         source: Source,
@@ -65,7 +65,7 @@ impl SlackEventHandler {
             }
         };
         if let Some(inbound) = inbound {
-            // A button is ours and waits for nobody's words.
+            // A button is ours and waits for no other message.
             let typed = source == Source::Command;
             let chat = inbound.address.chat.clone();
             let turn = async { if typed { self.order.lock(&chat).await } else { None } };
@@ -75,7 +75,7 @@ impl SlackEventHandler {
         Ok(())
     }
 
-    /// Gives its sender the name by which their messages go: commands and presses tell another.
+    /// Gives the sender the name that their messages carry: commands and presses contain another.
     async fn known(&self, mut inbound: Inbound) -> Inbound {
         let id = inbound.sender.id.clone();
         let mut names = self.state.people.names(&self.state.client, std::slice::from_ref(&id)).await;
@@ -96,7 +96,7 @@ impl SlackEventHandler {
         let me = self.me()?;
         let decoder = self.decoder(me);
         let Some(heard) = decoder.hear(message, team) else { return Ok(()) };
-        // What is asked for is asked side by side; only the keeping takes turns.
+        // Look-ups run side by side; only the keeping takes turns.
         let (_turn, inbound) = tokio::join!(self.order.lock(&heard.channel), self.complete(&heard));
         if let Some(inbound) = inbound? {
             sink.accept(inbound).await?;
@@ -104,7 +104,7 @@ impl SlackEventHandler {
         Ok(())
     }
 
-    /// Makes an inbound of what was heard, with what has to be asked for.
+    /// Makes an inbound from an event, with the data that has to be looked up.
     async fn complete(&self, heard: &SlackEvent) -> Result<Option<Inbound>, SlackIntakeError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
@@ -115,11 +115,11 @@ impl SlackEventHandler {
         }
         let Some(mut inbound) = decoder.decode(heard, &context) else { return Ok(None) };
         if !inbound.addressed && !matches!(inbound.kind, InboundKind::Message { .. }) {
-            // What others change among themselves is none of the bot's business.
+            // Changes that other people make to their messages do not concern the bot.
             return Ok(None);
         }
         if inbound.addressed {
-            // Names are asked for only where somebody will read them.
+            // Names are looked up only where they will be read.
             context.names = self.state.people.names(&self.state.client, &heard.people(me)).await;
             inbound = decoder.decode(heard, &context).unwrap_or(inbound);
             inbound.sender.language = self.state.people.language(&inbound.sender.id);
@@ -145,7 +145,7 @@ fn read<T: DeserializeOwned>(payload: Value, what: &str) -> Option<T> {
     match serde_json::from_value(payload) {
         Ok(read) => Some(read),
         Err(error) => {
-            // The line and column say where, and nothing of what was written.
+            // The line and column give the position without any content.
             tracing::warn!(what, line = error.line(), "dropped Slack event: decode error");
             None
         }

@@ -30,7 +30,7 @@ impl ErrorCase for SlackCase {
     fn general(self) -> CallError {
         let what = self.to_string();
         match self {
-            // Without it the bot is dumb; whoever runs it can give it back while the reply is still wanted.
+            // Without it the bot cannot answer; an administrator can restore it while the reply is still wanted.
             Self::Scope(scope) if scope.contains("chat:write") => CallError::Unconnected(what),
             _ => CallError::Refused(what),
         }

@@ -1,8 +1,8 @@
 //! Receives events by Socket Mode: one connection, and for a moment two.
 //!
-//! An envelope is acknowledged only once what it brings is kept; one that is not comes again. Slack renews
-//! its connections every few hours and says so before: the next one is opened first, then the old is left,
-//! with what it still owes acknowledged on it.
+//! An envelope is acknowledged only once its content is kept; one that is not comes again. Slack renews its connections
+//! every few hours and announces it: the next one is opened first, then the old is left, after the pending envelopes
+//! are acknowledged on it.
 
 use super::{
     SlackChannel, SlackEventMode,
@@ -30,7 +30,7 @@ const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Du
 const HELLO: Duration = Duration::from_secs(15);
 /// Maximum number of events handled at once; Slack wants each acknowledged within three seconds.
 const MAX_CONCURRENT_EVENTS: usize = 64;
-/// How long the old connection waits for what it owes.
+/// How long the old connection waits for its pending acknowledgements.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// A connection that is to be renewed sooner than this after the last renewal gets a pause.
 const OFTEN: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ impl SlackChannel {
         }
     }
 
-    /// Reads what was missed, where no connection has to be served beside it. Never ends.
+    /// Reads missed messages, where no connection has to be served beside it. Never ends.
     async fn catch_up_by_itself(&self, sink: &dyn EventSink) {
         let (mut catch_up, reads) = (CatchUp::default(), &self.handler.state.client.transport.reads);
         catch_up.begin(Duration::ZERO, reads, |round| self.catch_up(round, sink));
@@ -123,7 +123,7 @@ impl SlackChannel {
     }
 }
 
-/// An open connection and what is worked on.
+/// An open connection and the envelopes in progress.
 struct SlackSession<'a> {
     slack: &'a SlackChannel,
     sink: &'a dyn EventSink,
@@ -134,7 +134,7 @@ struct SlackSession<'a> {
     next: Option<BoxFuture<'a, Result<Socket, ConnectionEnd>>>,
     renewed: Option<Instant>,
     catch_up: CatchUp<'a>,
-    /// Whether the history is still to be read for what was missed.
+    /// Whether the history is still to be read for missed messages.
     behind: bool,
     broken: bool,
 }
@@ -240,11 +240,11 @@ impl<'a> SlackSession<'a> {
         }
         self.broken = false;
         self.renewed = Some(Instant::now());
-        // What is worked on still was the old connection's: it comes again on this one.
+        // Envelopes in progress belonged to the old connection: they come again on this one.
         self.kept = FuturesUnordered::new();
     }
 
-    /// Acknowledges what is worked on, as far as that is soon done.
+    /// Acknowledges envelopes in progress, as far as that is soon done.
     async fn farewell(&mut self) {
         let all = async {
             while let Some(kept) = self.kept.next().await {
@@ -255,7 +255,7 @@ impl<'a> SlackSession<'a> {
                 }
             }
         };
-        // What is not acknowledged comes again.
+        // Unacknowledged envelopes come again.
         let _ = timeout(FAREWELL, all).await;
     }
 
@@ -265,7 +265,7 @@ impl<'a> SlackSession<'a> {
             Some(id) if !self.broken => {
                 self.socket.send_text(acknowledgement(&id)).await.ok();
             }
-            // What was refused is read in the history after a while.
+            // A refused event is read from the history after a while.
             None => {
                 self.behind = true;
                 self.look(CATCHUP_DELAY);
@@ -285,7 +285,7 @@ fn acknowledgement(id: &str) -> String {
     json!({"envelope_id": id}).to_string()
 }
 
-/// Keeps what an envelope brings and returns its id if it may be acknowledged. One of an unknown kind may.
+/// Keeps the content of an envelope and returns its id if it may be acknowledged. One of an unknown kind may.
 fn keep<'a>(
     slack: &'a SlackChannel,
     sink: &'a dyn EventSink,

@@ -1,16 +1,16 @@
 //! The messages of one reply on Slack.
 //!
-//! In a thread an answer grows as a stream: only words that will surely stay are added, and what the agent
-//! does stands in the status of the thread. Where the words turn out otherwise, where a stream was closed by
-//! Slack, or after a restart, the stream is closed and the message goes on by changes of the whole. So it does
-//! after some seconds, because a stream has no button by which it could be stopped. A message outside of
-//! threads grows by changes from the beginning, because a stream has to be in a thread.
+//! In a thread an answer grows as a stream: only words that will surely stay are added, and the agent's activity is in
+//! the status of the thread. Where the words change, where a stream was closed by Slack, or after a restart, the stream
+//! is closed and the message continues by changes of the whole. So it does after some seconds, because a stream has no
+//! button by which it could be stopped. A message outside of threads grows by changes from the beginning, because a
+//! stream has to be in a thread.
 //!
-//! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
-//! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record: so
-//! that none takes what another reply has just begun, replies of one thread take turns. Where the app may not
-//! read the history nothing is found; such a message is sent a second time, but never a third. Of a file the id is
-//! stored before it is shared: Slack shares an id once.
+//! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by that key; a
+//! stream has none until it ends, and is recognised as a message of ours, in this thread, that no record knows: so that
+//! none takes a message that another reply has just begun, replies of one thread take turns. Where the app may not read
+//! the history nothing is found; such a message is sent a second time, but never a third. The id of a file is stored
+//! before the file is shared: Slack shares an id once.
 //!
 //! Slack counts calls by method, and messages by channel too. A wait for one method holds up no other.
 
@@ -65,7 +65,7 @@ pub(super) struct SlackMessages {
     state: Arc<SlackAccountState>,
     channel: String,
     thread: Option<String>,
-    /// The user who is answered, with their team: a stream in a channel has to be for somebody.
+    /// The user who is answered, with their team: a stream in a channel has to have a recipient.
     recipient: String,
     team: String,
     /// Response URL of a slash command from a channel in which the bot is not: only its author sees the
@@ -91,7 +91,7 @@ pub(super) struct SlackMessages {
     files: Vec<String>,
     /// The files whose bytes Slack has, and which are perhaps shared: ids by the key under which each is sent.
     uploads: HashMap<String, String>,
-    /// The message that is answered, or the thread: what was sent since stands behind it.
+    /// The message that is answered, or the thread: later messages are behind it.
     behind: String,
     status: Arc<ThreadStatus>,
     /// When the buttons have to be there, stream or not.
@@ -112,9 +112,9 @@ pub(super) struct SlackDedupKey {
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SlackMessageRef {
-    /// Empty for one that is taken for shown and that nobody finds.
+    /// Empty for one that is assumed to be shown and cannot be found.
     ts: String,
-    /// Whether it is a stream that nobody closed.
+    /// Whether it is a stream that was not closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
 }
@@ -326,7 +326,7 @@ impl PlatformMessages for SlackMessages {
     }
 
     async fn lock_chat(&self) -> Option<KeyedLock> {
-        // Only in threads something is taken for ours because nobody knows it.
+        // Only in threads a message is taken for ours because no record knows it.
         self.thread.as_ref()?;
         self.state.locks.lock(&self.place()).await
     }
@@ -347,7 +347,7 @@ impl PlatformMessages for SlackMessages {
     ) -> Result<Option<SlackDedupKey>, SendError> {
         let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
         let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
-        // Where the history could be read, what was tried before is not there.
+        // Where the history could be read, the message of an earlier try is not there.
         let unknown = before.filter(|_| self.blind).map_or(0, |before| self.unknown(before));
         self.undone = false;
         Ok(Some(SlackDedupKey { stream: begins || began, unknown: unknown.saturating_add(1) }))

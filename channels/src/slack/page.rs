@@ -19,8 +19,8 @@ const STOP: &str = "/stop";
 const TEXT: usize = 3900;
 /// Characters of a section's text.
 const SECTION: usize = 3000;
-/// So much visible text goes into a section: the first for ordinary text, the second for one that is nothing
-/// but signs which are escaped, with five characters each.
+/// Maximum visible length of a section: the first for ordinary text, the second for one that is nothing but signs which
+/// are escaped, with five characters each.
 const SECTIONS: [usize; 2] = [2500, 580];
 /// Buttons under a message, and characters on one and in its value.
 const BUTTONS: usize = 25;
@@ -40,7 +40,7 @@ pub(super) struct SlackPage {
     pub(super) buttons: Vec<Value>,
     /// The whole words for a stream.
     pub(super) whole: String,
-    /// How much of them will surely stay.
+    /// The beginning of the words that will surely stay.
     pub(super) so_far: String,
     /// The agent's current activity.
     pub(super) activity: String,
@@ -71,7 +71,7 @@ impl SlackPage {
     }
 }
 
-/// Takes apart the words and what the agent does, which stands below them in italics.
+/// Separates the words from the agent's activity, which is below them in italics.
 fn parted(draft: &MessageDraft) -> (Rich, String) {
     let rich = &draft.rich;
     if draft.neutral {
@@ -82,7 +82,7 @@ fn parted(draft: &MessageDraft) -> (Rich, String) {
     let Some(span) = last.filter(|span| rich.part(0..span.range.start).ends_with("\n\n")) else {
         return (rich.clone(), String::new());
     };
-    // A last paragraph of the answer that is in italics is taken for it too, and shown with what follows.
+    // A last paragraph of the answer that is in italics is mistaken for the activity, and shown with later text.
     let words = rich.slice(0..rich.part(0..span.range.start).trim_end().len(), "");
     (words, rich.part(span.range.clone()).to_owned())
 }

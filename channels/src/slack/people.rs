@@ -69,7 +69,7 @@ impl People {
         names
     }
 
-    /// Returns the language of a person, if somebody asked for the name lately.
+    /// Returns the language of a person whose name was requested lately.
     pub(super) fn language(&self, id: &str) -> Option<String> {
         self.0.get(id).and_then(|person| person.locale)
     }
@@ -118,7 +118,7 @@ mod tests {
     use axum::{Json, Router, routing::post};
     use serde_json::{Value, json};
 
-    /// Knows everybody, and never answers about one.
+    /// Knows every person, and never answers about one.
     async fn told(form: String) -> Json<Value> {
         if form.contains("USLOW") {
             std::future::pending::<()>().await;

@@ -34,7 +34,7 @@ pub(super) fn words(text: &str, bot: &str, names: &HashMap<String, String>) -> S
     SlackText { text: out.trim().to_owned(), mentioned }
 }
 
-/// Returns the ids of the people whom a text names, without the bot.
+/// Returns the ids of the people that a text names, without the bot.
 pub(super) fn named<'a>(text: &'a str, bot: &str) -> Vec<&'a str> {
     let inside = text.split('<').skip(1).filter_map(|part| Some(part.split_once('>')?.0));
     let plain = inside.filter(|inside| !inside.contains('|'));
@@ -61,7 +61,7 @@ fn reference(inside: &str, names: &HashMap<String, String>) -> String {
     match sign {
         Some('@') => format!("@{}", label.as_deref().or(names.get(id).map(String::as_str)).unwrap_or(id)),
         Some('#') => format!("#{}", label.as_deref().unwrap_or(id)),
-        // A date says in its label what it is; a group names itself with the sign.
+        // A date has its text in its label; a group names itself with the sign.
         Some('!') => match label {
             Some(label) => label.into_owned(),
             None => format!("@{}", id.split('^').next().unwrap_or_default()),

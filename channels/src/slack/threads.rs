@@ -11,7 +11,7 @@ use crate::transport::Cache;
 
 /// Maximum number of threads remembered.
 const MAX_CACHED_THREADS: usize = 8192;
-/// So many messages of a thread are looked through.
+/// Number of messages of a thread that are searched.
 const LOOKED_AT: &str = "200";
 
 /// The threads that are known.
@@ -49,7 +49,7 @@ impl ThreadCache {
                 false
             }
         };
-        // Somebody may have made the bot speak meanwhile.
+        // The bot may have spoken in the thread meanwhile.
         if self.known(channel, thread).is_none() {
             self.put(channel, thread, ours);
         }

@@ -1,5 +1,5 @@
-//! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time,
-//! before anything of it is read.
+//! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time, before any
+//! part of the body is read.
 
 use super::event_handler::{SlackEventHandler, SlackIntakeError, Source};
 use crate::{

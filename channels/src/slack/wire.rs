@@ -4,7 +4,7 @@ use crate::lenient::{each, lenient};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The bot itself, as `auth.test` tells.
+/// The bot itself, as `auth.test` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SlackIdentity {
     pub(super) user: String,
@@ -26,7 +26,7 @@ pub(super) struct SocketModeFrame {
     pub(super) reason: Option<String>,
 }
 
-/// An event with what stands around it.
+/// An event with its envelope.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Callback {
     #[serde(default, deserialize_with = "lenient")]
@@ -35,7 +35,7 @@ pub(super) struct Callback {
     pub(super) event: Value,
 }
 
-/// A message, or what happened to one.
+/// A message, or a change of one.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct SlackMessage {
     #[serde(default, rename = "type", deserialize_with = "lenient")]
@@ -220,7 +220,7 @@ pub(super) struct Actions {
     pub(super) actions: Vec<BlockAction>,
 }
 
-/// Somebody or something with an id.
+/// A user or an object with an id.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct SlackRef {
     #[serde(default, deserialize_with = "lenient")]
@@ -270,7 +270,7 @@ pub(super) struct Slash {
     pub(super) team_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) trigger_id: Option<String>,
-    /// Response URL, valid for half an hour. Whoever knows it can answer: it is never logged.
+    /// Response URL, valid for half an hour. It lets any client answer: it is never logged.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) response_url: Option<String>,
 }

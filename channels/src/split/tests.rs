@@ -79,7 +79,7 @@ fn ink(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Checks that tags close in order and that code stands where Telegram allows it.
+/// Checks that tags close in order and that code is where Telegram allows it.
 fn assert_balanced(html: &str) {
     let mut open: Vec<&str> = Vec::new();
     for tag in html.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {

@@ -21,7 +21,7 @@ pub(super) enum TelegramCall {
 }
 
 impl TelegramCall {
-    /// Returns the call's effect: a sign of activity tells nothing of messages.
+    /// Returns the call's effect: a sign of activity does not show whether messages work.
     pub(super) fn effect(&self) -> CallEffect {
         match self {
             Self::Typing { .. } | Self::Seen { .. } => CallEffect::Reads,

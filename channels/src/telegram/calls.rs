@@ -91,7 +91,7 @@ fn edit(chat: ChatId, id: i64, text: &TelegramText) -> Result<EditMessageText, T
     })
 }
 
-/// A preview would fetch, and so tell, whatever address the model wrote.
+/// A preview would fetch any address that the model wrote, and thereby contact its server.
 fn no_preview() -> LinkPreviewOptions {
     LinkPreviewOptions {
         is_disabled: true,

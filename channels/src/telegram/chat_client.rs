@@ -39,7 +39,7 @@ impl TelegramChatClient {
         Self { state, chat, interval: if private { PRIVATE } else { GROUP } }
     }
 
-    /// Returns what tells when Telegram takes messages again.
+    /// Returns the detector of Telegram accepting messages again.
     pub(super) fn recovery(&self) -> Recovery {
         self.state.transport.writes.clone()
     }

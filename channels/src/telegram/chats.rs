@@ -1,9 +1,9 @@
 //! State that the replies of one account have to share.
 //!
-//! Telegram numbers messages: all private chats and basic groups of a bot share one sequence, every
-//! supergroup has its own. A reply that does not know whether its message was sent looks for it among the
-//! numbers that nobody knows. It must not take a message that another reply of the same chat sent a moment
-//! ago, so replies of one chat take turns at sending (with its record) and at looking.
+//! Telegram numbers messages: all private chats and basic groups of a bot share one sequence, every supergroup has its
+//! own. A reply that does not know whether its message was sent looks for it among the numbers that no record knows. It
+//! must not take a message that another reply of the same chat sent a moment ago, so replies of one chat take turns at
+//! sending (with its record) and at looking.
 
 use crate::transport::{Cache, KeyedLocks};
 
@@ -11,7 +11,7 @@ use crate::transport::{Cache, KeyedLocks};
 const SUPERGROUPS: i64 = -1_000_000_000_000;
 /// The sequence that private chats and basic groups share.
 const SHARED: i64 = 0;
-/// Maximum number of sequences remembered: what is forgotten can be read from the store.
+/// Maximum number of sequences remembered: forgotten ones can be read from the store.
 const MAX_CACHED_SEQUENCES: usize = 4096;
 
 /// The chats of one account.

@@ -57,7 +57,7 @@ impl TelegramClient {
         self.exchange(self.post(method).json(payload).timeout(timeout)).await
     }
 
-    /// Sends a request and reads the answer. What it tells of Telegram is noted where the chat is known.
+    /// Sends a request and reads the answer. Its information about Telegram is noted where the chat is known.
     pub(super) async fn exchange<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -130,7 +130,7 @@ impl From<OwnMessage> for SentMessage {
     fn from(message: OwnMessage) -> Self {
         let topic = message.message_thread_id.filter(|_| message.is_topic_message);
         let answered = message.reply_to_message.map(|answered| answered.message_id);
-        // What opened the topic is named where nothing is answered.
+        // The message that opened the topic is set where nothing is answered.
         let reply_to = answered.filter(|answered| Some(*answered) != topic);
         Self { id: message.message_id, thread: Thread { topic, reply_to } }
     }

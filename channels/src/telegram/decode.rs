@@ -1,6 +1,6 @@
 //! From an update to an inbound event: pure, no IO, no clock.
 //!
-//! Deliberately absent: who may speak. That is decided by id in one place for all platforms.
+//! Deliberately absent: access decisions. They are made by id in one place for all platforms.
 
 use super::{
     media::{attachments, described},
@@ -20,7 +20,7 @@ pub(super) struct TelegramDecoder<'a> {
     pub(super) require_mention: bool,
 }
 
-/// An update that somebody has to be told of.
+/// An update to deliver.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UpdateDelivery {
     /// The decoded event.
@@ -30,8 +30,7 @@ pub(super) struct UpdateDelivery {
 }
 
 impl UpdateDelivery {
-    /// Returns what a webhook may answer Telegram once the event is kept: it ends the wait of a pressed
-    /// button.
+    /// Returns a webhook's answer to Telegram once the event is kept: it ends the wait of a pressed button.
     #[must_use]
     pub(super) fn response(&self) -> Option<Value> {
         let query = self.pressed.as_ref()?;
@@ -132,7 +131,7 @@ impl TelegramDecoder<'_> {
     }
 
     fn press(&self, key: EventKey, query: &CallbackQuery, now: i64) -> Option<UpdateDelivery> {
-        // A message that is too old has no date, and what it said is not known any more.
+        // A message that is too old has no date, and its content is not known any more.
         let message = query.message.as_ref().filter(|message| message.date != 0)?;
         if query.from.is_bot {
             return None;
@@ -163,7 +162,7 @@ impl TelegramDecoder<'_> {
 }
 
 impl TelegramMessage {
-    /// Whether it is somebody else's message, passed on.
+    /// Returns whether it is another person's message, passed on.
     pub(super) fn is_passed_on(&self) -> bool {
         let id = |user: Option<&TelegramUser>| user.map(|user| user.id);
         let origin = self.forward_origin.as_ref();
@@ -173,8 +172,8 @@ impl TelegramMessage {
     }
 }
 
-/// Returns who wrote a message. Bots have nothing to say to us; but an administrator who hides, or a person
-/// who speaks as their channel, comes under a bot's name: then the chat that they speak as is the sender.
+/// Returns who wrote a message. Bots are ignored; but an administrator who hides, or a person who speaks as their
+/// channel, comes under a bot's name: then the chat that they speak as is the sender.
 fn sender(message: &TelegramMessage) -> Option<Sender> {
     if let Some(chat) = &message.sender_chat {
         return Some(Sender {

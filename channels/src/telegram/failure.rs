@@ -21,7 +21,7 @@ pub(super) enum TelegramCase {
     /// The markup was not understood. Nothing was done.
     #[error("the markup was not understood: {0}")]
     Markup(String),
-    /// Somebody else polls, or a webhook is set.
+    /// Another program polls, or a webhook is set.
     #[error("another program polls with this token, or a webhook is set")]
     Conflict,
 }

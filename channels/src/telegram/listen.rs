@@ -1,8 +1,8 @@
 //! Receives updates: start-up, and the long poll.
 //!
-//! Telegram counts an update as taken once a later call asks for a higher number. So the number that is asked
-//! for passes an update only after it is kept, or after it is plain that nobody wants it. What one update is
-//! like never matters to its neighbours.
+//! Telegram counts an update as taken once a later call asks for a higher number. So the requested number passes an
+//! update only after it is kept, or after it is certain that it is not needed. The content of one update never affects
+//! its neighbours.
 
 use super::{
     TelegramChannel, TelegramUpdateMode,
@@ -70,7 +70,7 @@ impl TelegramChannel {
         result
     }
 
-    /// Learns who the bot is, chooses how updates come, and tells Telegram the commands.
+    /// Learns who the bot is, chooses how updates come, and sends Telegram the commands.
     async fn start(&self) -> Result<(), ChannelError> {
         let me = self.insist(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
         let wants_all = !self.config.require_mention || self.config.reads_groups;
@@ -98,7 +98,7 @@ impl TelegramChannel {
         }
     }
 
-    /// Sets the menu of commands: one for everybody, and one for people whose app has another language.
+    /// Sets the menu of commands: a default one, and one for people whose app has another language.
     async fn tell_commands(&self) {
         let commands = &self.config.commands;
         let others = commands.iter().flat_map(|command| &command.translations).map(|(language, _)| *language);
@@ -136,7 +136,7 @@ impl TelegramChannel {
         }
     }
 
-    /// Notes what went wrong and returns how long to wait.
+    /// Records the failure and returns how long to wait.
     fn trouble(
         &self,
         error: TelegramError,
@@ -171,7 +171,7 @@ struct LongPoll<'a> {
     confirmed: i64,
     last_update: Instant,
     backoff: ExponentialBackoff,
-    /// Whether the last call failed: then the next one returns at once, to tell whether it works again.
+    /// Whether the last call failed: then the next one returns at once, to show whether it works again.
     shaky: bool,
     /// Answers to presses, on their way.
     presses: JoinSet<()>,
@@ -224,8 +224,8 @@ impl<'a> LongPoll<'a> {
         self.telegram.client.ask_by_name("GetUpdates", &wanted, patience).await
     }
 
-    /// Offers a batch, in order and all at once, so that the store can keep it in one go. Returns how long to
-    /// pause if not all of it was taken.
+    /// Offers a batch, in order and all at once, so that the store can keep it in one go. Returns the pause if not all
+    /// updates were taken.
     async fn take(&mut self, batch: &[RawUpdate]) -> Option<Duration> {
         self.confirmed = self.offset;
         if !batch.is_empty() {
@@ -280,7 +280,7 @@ impl<'a> LongPoll<'a> {
         Ok(delivery.pressed)
     }
 
-    /// Ends the wait of a pressed button. Best effort: it ends by itself after a while.
+    /// Ends the wait of a pressed button. Best effort: Telegram ends it after a while anyway.
     fn answer(&mut self, pressed: Option<String>) {
         while self.presses.try_join_next().is_some() {}
         let Some(query) = pressed.filter(|_| self.presses.len() < PRESSES) else { return };
@@ -311,7 +311,7 @@ async fn answer_press(client: Arc<TelegramClient>, query: String) {
     }
 }
 
-/// Returns what kind of update it is, without its content.
+/// Returns the kind of an update, without its content.
 fn kind(raw: &RawUpdate) -> String {
     let fields: serde_json::Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
     fields.into_iter().map(|(name, _)| name).find(|name| name != "update_id").unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A Bot API on the loopback: records what is asked and answers what a test says.
+//! A Bot API on the loopback: records requests and gives a test's answers.
 
 use super::{TelegramChannel, TelegramConfig, TelegramUpdateMode, client::TelegramClient};
 use axum::{
@@ -69,7 +69,7 @@ impl TelegramLoopback {
         asked.iter().filter(|(name, _)| name == method).map(|(_, body)| body.clone()).collect()
     }
 
-    /// Waits until a method was called so many times.
+    /// Waits until a method was called `times` times.
     pub(super) async fn until(&self, method: &str, times: usize) {
         loop {
             let called = self.called.notified();
@@ -104,7 +104,7 @@ async fn answer(State(server): State<TelegramLoopback>, uri: Uri, body: Bytes) -
         Some(file) => file.strip_prefix(&format!("bot{TOKEN}/")).unwrap_or("?").to_owned(),
         None => path.strip_prefix(&format!("bot{TOKEN}/")).unwrap_or("?").to_ascii_lowercase(),
     };
-    // What is no JSON is a form.
+    // A body that is not JSON is a form.
     let asked = serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
     let before = server.asked(&name).len();
     server.asked.lock().unwrap().push((name.clone(), asked.clone()));

@@ -1,11 +1,11 @@
 //! The messages of one reply on Telegram, and how one is found that was perhaps sent.
 //!
-//! Telegram has no idempotency key: sending a message again that may have been sent makes two. An edit,
-//! though, may be repeated. A growing reply is therefore sent as a neutral sign, and an intent without a
-//! number is looked for ([`super::search`]): the search tries to edit each unknown number into the sign,
-//! which works for a message of ours in this chat and fails for anything else. The found message shows the
-//! sign, so no word gets into a wrong place, and Telegram's answer tells which message it answers and in
-//! which topic. A message that the reply store knows is never touched.
+//! Telegram has no idempotency key: sending a message again that may have been sent makes two. An edit, though, may be
+//! repeated. A growing reply is therefore sent as a neutral sign, and an intent without a number is looked for
+//! ([`super::search`]): the search tries to edit each unknown number into the sign, which works for a message of ours
+//! in this chat and fails for anything else. The found message shows the sign, so no word gets into a wrong place, and
+//! Telegram's answer contains the answered message and the topic. A message that the reply store knows is never
+//! touched.
 //!
 //! A message stays uncertain if more than a few dozen unseen ones of other people follow it, or if Telegram
 //! takes it up only after the search. Drafts (`sendMessageDraft`) are left out: the recorded message is on
@@ -77,7 +77,7 @@ impl TelegramMessages {
         let answered = number(&target.reply_to);
         let thread = Thread {
             topic: number(&target.address.topic),
-            // Alone with the bot everybody knows what it answers.
+            // In a private chat it is obvious which message is answered.
             reply_to: answered.filter(|_| !target.private),
         };
         Self { home: chat_client.chat, chat_client, thread, answered, search: None }
@@ -102,7 +102,7 @@ impl TelegramMessages {
     async fn probe(&mut self, id: i64) -> Result<(), TelegramError> {
         for which in 0..pages::SIGNS.len() {
             match self.chat_client.call(&TelegramCall::Edit { id, text: pages::sign(which) }).await {
-                // It shows this sign already: the other one tells where it stands.
+                // It shows this sign already: the edit to the other one returns its place.
                 Err(CallError::Special(TelegramCase::NotModified)) => {}
                 Ok(posted) if self.fits(posted.thread) => return Ok(()),
                 Ok(_) => return Err(CallError::Special(TelegramCase::Foreign)),
@@ -112,7 +112,7 @@ impl TelegramMessages {
         Ok(())
     }
 
-    /// Returns whether a message stands where ours would. The message it answers may have been deleted
+    /// Returns whether a message is in the place where ours would be. The message it answers may have been deleted
     /// meanwhile.
     fn fits(&self, found: Thread) -> bool {
         let answers_ours = found.reply_to.is_none() || found.reply_to == self.thread.reply_to;
@@ -266,7 +266,7 @@ impl PlatformMessages for TelegramMessages {
         Some(Typing::start(TYPING, move || {
             let mut chat_client = chat_client.clone();
             Box::pin(async move {
-                // Nobody misses it, and the chat's wait is kept in any case.
+                // The indicator is optional, and the chat's wait is kept in any case.
                 if let Err(error) = chat_client.call(&TelegramCall::Typing { topic }).await {
                     tracing::debug!(%error, "failed to show typing");
                 }

@@ -11,7 +11,7 @@ use pudu_texts::Language;
 
 /// The most that Telegram takes as a button's action, in bytes.
 const ACTION: usize = 64;
-/// Stand where words will be. There are two, because a message can only be told from another by an edit
+/// Placeholders for later words. There are two, because a message can only be distinguished from another by an edit
 /// that changes it.
 pub(super) const SIGNS: [&str; 2] = [SIGN, "⌛"];
 

@@ -49,7 +49,7 @@ fn external_reply(external: &ExternalReply, me: &TelegramIdentity) -> PointedAt 
     piece.from(chat).with_files(attachments(content))
 }
 
-/// Returns all words of a message that are not its sender's own: text or caption, and what describes the rest.
+/// Returns all words of a message that are not its sender's own: text or caption, and a description of the rest.
 fn text(message: &TelegramMessage) -> String {
     let words = message.text.as_deref().or(message.caption.as_deref()).unwrap_or_default();
     lines([words, &described(&message.content).unwrap_or_default()])

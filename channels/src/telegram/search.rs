@@ -1,9 +1,9 @@
 //! Which message could be the one that was perhaps sent?
 //!
-//! Telegram has no idempotency key: a call whose answer was lost, by a crash or by the network, may have left
-//! a message with a number that we do not know. But numbers grow, ours is higher than the newest one known
-//! before the call, and an edit tells whether a number is one of our own messages in this chat. So the
-//! numbers from there on are tried, except those that are known to be something else.
+//! Telegram has no idempotency key: a call whose answer was lost, by a crash or by the network, may have left a message
+//! with a number that we do not know. But numbers grow, ours is higher than the newest one known before the call, and
+//! an edit shows whether a number is one of our own messages in this chat. So the numbers from there on are tried,
+//! except those that are known to be something else.
 
 use super::chats::{is_shared, sequence};
 use crate::KnownMessage;
@@ -11,8 +11,8 @@ use std::collections::HashSet;
 
 /// How many numbers are tried at most: each is a call.
 const TRIES: u32 = 60;
-/// How many numbers in a row may be missing behind the newest known one. Numbers of the shared sequence go to
-/// other chats too, which cannot be told from missing ones; in a supergroup a missing one was deleted.
+/// How many numbers in a row may be missing behind the newest known one. Numbers of the shared sequence go to other
+/// chats too, which cannot be distinguished from missing ones; in a supergroup a missing one was deleted.
 const GAP_SHARED: u32 = 20;
 const GAP_OWN: u32 = 5;
 
@@ -42,7 +42,7 @@ impl KnownIds {
     }
 }
 
-/// A search, which goes on where it was after a pause.
+/// A search, which continues from its last position after a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageSearch {
     next: i64,

@@ -9,7 +9,7 @@ pub(super) struct MessageText {
     pub(super) text: String,
     /// Whether the bot was named.
     pub(super) mentioned: bool,
-    /// Whether they are meant for the bot: it was named, or they are a command for whoever hears it.
+    /// Whether they are meant for the bot: it was named, or they are a command without a bot's name.
     pub(super) addressed: bool,
 }
 
@@ -34,11 +34,11 @@ pub(super) fn words(message: &TelegramMessage, me: &TelegramIdentity) -> Message
     MessageText { text: without(text, own), mentioned, addressed: mentioned || bare_command }
 }
 
-/// Target of an entity that names somebody.
+/// How an entity names the bot.
 enum MentionTarget {
     /// The bot; the whole entity is its name.
     Whole,
-    /// The bot; so many bytes at the end of a command are its name.
+    /// The bot; the number of bytes at the end of a command that are its name.
     Tail(usize),
     /// A command without a name.
     Nobody,

@@ -39,7 +39,7 @@ pub(super) async fn send(
     }
     let request = client.post(method).multipart(form).timeout(timeout);
     let posted = client.exchange::<OwnMessage>(request).await.map(SentMessage::from);
-    // What has not left whole did not arrive.
+    // A file that was not sent completely did not arrive.
     if sent.are_all() { posted } else { posted.map_err(TelegramError::before) }
 }
 

@@ -1,14 +1,14 @@
 //! Telegram's payloads, as far as they are read.
 //!
-//! Not the client library's types, on purpose: those are exact, so that one new kind of entity makes a
-//! whole message unreadable, and a message that cannot be read is a person who gets no answer. Here
-//! everything is optional that can be, and what is not read cannot break anything.
+//! Not the client library's types, on purpose: those are exact, so that one new kind of entity makes a whole message
+//! unreadable, and a message that cannot be read is a person who gets no answer. Here everything is optional that can
+//! be, and unread fields cannot break anything.
 
 use crate::lenient::{each, lenient};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The bot itself, as `getMe` tells.
+/// The bot itself, as `getMe` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TelegramIdentity {
     pub(super) id: i64,

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Remembers at most so many entries.
+/// Cache with a maximum number of entries.
 pub(crate) struct Cache<K, V>(Mutex<LruCache<K, V>>);
 
 impl<K: Eq + Hash, V> Cache<K, V> {

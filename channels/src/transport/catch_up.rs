@@ -1,5 +1,5 @@
-//! Reads what was said while nobody listened, chat by chat, on platforms that bring no event again. An event that was
-//! kept before is recognised by its key.
+//! Reads the messages sent while the bot was not listening, chat by chat, on platforms that do not repeat events. An
+//! event that was kept before is recognised by its key.
 
 use super::{CallError, error::ErrorCase};
 use crate::{AcceptError, BoxFuture, ReplyStoreError, recovery::Backoff, recovery::Recovery};
@@ -8,24 +8,24 @@ use tokio::time::sleep;
 
 /// Maximum delay where the platform asks for one.
 const MAX_RATE_LIMIT_DELAY: Duration = Duration::from_secs(90);
-/// After so many chats in a row that could not be read the platform is left alone for a while.
+/// Number of unreadable chats in a row after which the platform is left alone for a while.
 const MAX_FAILED_CHATS: usize = 3;
 /// Maximum delay between two rounds of reading.
 const MAX_ROUND_DELAY: Duration = Duration::from_secs(600);
 
-/// Reading of what was missed, beside a connection: round after round until all was read.
+/// Reading of missed messages, beside a connection: round after round until all were read.
 #[derive(Default)]
 pub(crate) struct CatchUp<'a> {
     running: Option<BoxFuture<'a, (bool, Backoff)>>,
     backoff: Option<Backoff>,
     rounds: u32,
-    /// Whether another round was asked for while one ran: what was read then may be behind.
+    /// Whether another round was requested while one ran: its results may be outdated.
     again: bool,
 }
 
 impl<'a> CatchUp<'a> {
-    /// Begins a round; while one runs, that one does not count as complete. Begins after `delay`, which grows with the rounds, or as soon as the platform
-    /// answers again. `read` gets the number of the round, from 0.
+    /// Begins a round; while one runs, that one does not count as complete. Begins after `delay`, which grows with the
+    /// rounds, or as soon as the platform answers again. `read` gets the number of the round, from 0.
     pub(crate) fn begin<F>(&mut self, delay: Duration, platform: &Recovery, read: impl FnOnce(u32) -> F)
     where
         F: Future<Output = bool> + Send + 'a,
@@ -50,7 +50,7 @@ impl<'a> CatchUp<'a> {
     /// Returns whether all was read, once the round is over; never while none runs. If not, the caller begins another.
     ///
     /// # Cancel safety
-    /// A round goes on with the next call.
+    /// The next call continues the round.
     pub(crate) async fn next(&mut self) -> bool {
         let Some(running) = &mut self.running else { return pending().await };
         let (complete, backoff) = running.await;

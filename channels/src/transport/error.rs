@@ -1,10 +1,10 @@
-//! Failure of a call to a platform, named by what the caller can do.
+//! Failure of a call to a platform, named by the caller's next step.
 
 use crate::SendError;
 use pudu_net::{reqwest, retry};
 use std::{error::Error, fmt::Debug, time::Duration};
 
-/// Why a call failed. `C` holds the cases that only one platform tells apart.
+/// Why a call failed. `C` holds the cases that are specific to one platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError<C = NoCase> {
     /// Calls of this kind have to wait. Nothing was done.
@@ -41,7 +41,7 @@ pub(crate) enum CallError<C = NoCase> {
 
 /// Cases of failure beside the general ones.
 pub(crate) trait ErrorCase: Error + Clone {
-    /// Returns what the case means where nobody tells it apart.
+    /// Returns the general error for callers that do not distinguish the case.
     fn general(self) -> CallError;
 
     /// Returns whether the platform, or the way to it, fails.
@@ -78,7 +78,7 @@ impl<C: ErrorCase> CallError<C> {
         }
     }
 
-    /// Returns whether the platform does not take what it is given. Nothing was done.
+    /// Returns whether the platform refuses the content of the call. Nothing was done.
     pub(crate) fn is_refused(&self) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -102,8 +102,7 @@ impl<C: ErrorCase> CallError<C> {
         self.wait().is_some() || matches!(self, Self::Auth(_)) || self.is_outage()
     }
 
-    /// Returns what the error of a call means that only prepared another, or whose effect nobody sees: nothing was
-    /// done.
+    /// Converts the error of a call that only prepared another, or whose effect is not visible: nothing was done.
     pub(crate) fn before(self) -> Self {
         match self {
             Self::Unknown(what) => Self::Unconnected(what),
@@ -112,7 +111,7 @@ impl<C: ErrorCase> CallError<C> {
         }
     }
 
-    /// Classifies an error of the HTTP client, described without the URL, in which secrets may stand.
+    /// Classifies an error of the HTTP client, described without the URL, which may contain secrets.
     pub(crate) fn of_client(error: reqwest::Error) -> Self {
         let unconnected = error.is_connect() || error.is_builder();
         let text = describe(error);
@@ -190,7 +189,7 @@ impl From<CallError> for SendError {
     }
 }
 
-/// Describes an error of the HTTP client without the URL, in which secrets may stand.
+/// Describes an error of the HTTP client without the URL, which may contain secrets.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
     let text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
@@ -232,7 +231,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let later = SendError::Later { after: second };
         let cut = |what: &str| SendError::Unreachable(what.into());
-        // The error; whether it passes, is an outage, may be done, is refused; what the reply is told.
+        // The error; whether it passes, is an outage, may be done, is refused; the error that the reply gets.
         let cases: [(CallError<TestCase>, [bool; 4], SendError); 12] = [
             (CallError::Wait(second), [true, false, false, false], later.clone()),
             (CallError::WaitForAll(second), [true, false, false, false], later.clone()),

@@ -21,8 +21,8 @@ pub(crate) struct AccountTransport {
     pub(crate) reads: Recovery,
 }
 
-/// Effect of a call on the platform. A platform may answer reads while it refuses writes: who waits to write is woken
-/// by successful writes alone.
+/// Effect of a call on the platform. A platform may answer reads while it refuses writes: callers that wait to write
+/// are woken by successful writes alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallEffect {
     Reads,
@@ -63,7 +63,7 @@ impl AccountTransport {
         self.note(effect, exchange(request, max_bytes, read).await)
     }
 
-    /// Notes what the outcome of a call tells of the platform.
+    /// Records the platform's state from the outcome of a call.
     pub(crate) fn note<T, C: ErrorCase>(
         &self,
         effect: CallEffect,
@@ -112,7 +112,7 @@ pub(crate) async fn send<C: ErrorCase>(request: RequestBuilder) -> Result<Respon
 }
 
 impl RawResponse {
-    /// Reads an answer of at most `max_bytes`. What was asked for is perhaps done, if it cannot be read.
+    /// Reads an answer of at most `max_bytes`. If it cannot be read, the call perhaps had its effect.
     pub(crate) async fn read<C: ErrorCase>(
         mut response: Response,
         max_bytes: usize,
@@ -133,7 +133,7 @@ impl RawResponse {
         from_bytes(&self.body).map_err(|_| self.unreadable())
     }
 
-    /// Returns the failure that the status alone tells.
+    /// Returns the failure for the status alone.
     pub(crate) fn unreadable<C: ErrorCase>(&self) -> CallError<C> {
         CallError::of_status(self.status, self.wait())
     }

@@ -1,5 +1,5 @@
-//! Files on their way: streamed from and to the disk, never more of them than was asked for, and nothing left behind
-//! of one that did not come whole.
+//! File transfers: streamed from and to the disk, never more bytes than requested. An incomplete file leaves nothing
+//! behind.
 
 use super::{CallError, NoCase};
 use crate::{OutFile, SendError};

@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// When more keys than this are remembered, those that nobody holds or waits for are forgotten.
+/// Maximum number of remembered keys; beyond it, keys without a holder or a waiter are forgotten.
 const MAX_TRACKED_KEYS: usize = 4096;
 
 /// A held lock, until it is dropped.

@@ -11,7 +11,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 /// Maximum time that a token is believed to be good.
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// After a renewal that failed the next is tried so much later.
+/// Delay before another renewal after one that failed.
 const RENEWAL_RETRY: Duration = Duration::from_secs(30);
 
 /// A token as the platform issued it.
@@ -25,7 +25,7 @@ pub(crate) struct IssuedToken {
 pub(crate) struct TokenCache<C> {
     /// How long before its end a token is renewed, at most a quarter of its lifetime.
     renewal: Duration,
-    // Held while the platform is asked: whoever waits gets that answer.
+    // Held while the platform is asked: a waiting caller gets that answer.
     state: Mutex<TokenState<C>>,
 }
 
@@ -57,7 +57,7 @@ impl<C: ErrorCase> TokenCache<C> {
         if let Some(token) = state.token.as_ref().filter(|token| Instant::now() < token.renew) {
             return Ok(token.text.clone());
         }
-        // Somebody else has tried meanwhile, in vain.
+        // Another caller has tried meanwhile, in vain.
         if let Some((_, error)) = state.failed.as_ref().filter(|(at, _)| *at > asked) {
             return Err(error.clone());
         }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(get("c").await.expose_secret(), "b");
     }
 
-    /// Nobody waits for the failures of all who came before.
+    /// A caller does not wait for the failures of all callers before it.
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_for_the_token_shares_its_failure() {
         let cache = TokenCache::<NoCase>::new(Duration::from_secs(300));

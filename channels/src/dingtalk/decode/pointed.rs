@@ -16,7 +16,7 @@ const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "mess
 /// Problem of a message whose content DingTalk left out.
 const NOT_GIVEN: &str = "DingTalk gave out none of its content";
 
-/// Returns the content that a message points at: what it answers, and what it passes on.
+/// Returns the content that a message points at: the answered message and forwarded messages.
 pub(in crate::dingtalk) fn pointed(data: &Value) -> Vec<PointedAt> {
     let mut pieces: Vec<PointedAt> = reply(data).into_iter().collect();
     let content = object(&data["content"]);
@@ -66,7 +66,7 @@ fn reply(data: &Value) -> Option<PointedAt> {
 
 /// Returns the words and files of a quoted message.
 fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
-    // What is no JSON is the text itself.
+    // Content that is not JSON is the text itself.
     let content = match object(&replied["content"]) {
         Value::Null => replied["content"].clone(),
         content => content,

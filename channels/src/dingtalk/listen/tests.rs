@@ -5,7 +5,7 @@ use crate::{
 };
 use std::sync::Mutex;
 
-/// Keeps what comes, except while it is full.
+/// Keeps incoming events, except while it is full.
 #[derive(Default)]
 struct RecordingSink {
     full: Mutex<bool>,
@@ -59,7 +59,7 @@ async fn keep(held: &UnstoredEvents<'_>, id: &str) -> bool {
     held.keep(ticket, inbound).await.is_some()
 }
 
-/// Takes what there is to acknowledge.
+/// Takes the pending acknowledgements.
 fn answers(held: &UnstoredEvents<'_>) -> Vec<String> {
     held.queue().answers.drain(..).collect()
 }

@@ -133,7 +133,7 @@ impl DingMessages {
         }
     }
 
-    /// Makes a card show a page; `streams` tells that it is not finished.
+    /// Makes a card show a page; `streams` is whether the card is unfinished.
     pub(super) async fn change(
         &mut self,
         sent: &mut DingMessageRef,
@@ -144,7 +144,8 @@ impl DingMessages {
         let Some(card) = self.card(&name) else { return Err(CallError::Refused("no cards".to_owned())) };
         if streams {
             match card.stream(&card.text(page), page.done, sent.nth).await {
-                // An older record does not tell that it may be finished: what is can still be replaced.
+                // An older record does not contain whether the card may be finished: a finished card can still be
+                // replaced.
                 Err(CallError::Refused(_)) => card.replace(page).await?,
                 streamed => streamed?,
             }

@@ -21,7 +21,7 @@ pub(in crate::dingtalk) struct DingDedupKey {
     /// Whether it is about to be sent so.
     #[serde(default)]
     pub(super) answer: bool,
-    /// Whether a card of it is perhaps finished.
+    /// Whether a card of the answer is perhaps finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) done: bool,
 }
@@ -42,7 +42,7 @@ pub(in crate::dingtalk) struct DingMessageRef {
     /// How many changes a card has seen.
     #[serde(default)]
     pub(super) nth: u32,
-    /// A short name for what it shows.
+    /// Digest of the shown words.
     #[serde(default)]
     pub(super) shows: String,
     /// A short name for a card's buttons.

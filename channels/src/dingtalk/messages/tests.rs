@@ -127,7 +127,7 @@ fn answer() -> FinalView {
 
 #[tokio::test]
 async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
-    // What DingTalk says to each sending; whether pudu is started anew before each; how often it is sent.
+    // DingTalk's answer to each sending; whether pudu restarts before each; the number of sendings.
     let check = async |codes: &'static [&'static str], anew: bool, place: bool, times: usize| {
         let mut codes_left = codes.iter();
         let server = DingTalkLoopback::start(move |path, _| match path.ends_with("batchSend") {
@@ -245,7 +245,7 @@ async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
     assert_eq!(server.calls(), ["streaming"], "only streaming finishes a card");
 }
 
-/// A server that never answers: what must not be there twice is waited for longer than what may.
+/// A server that never answers: a message that must not be there twice is waited for longer than one that may.
 #[tokio::test]
 async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -256,7 +256,7 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
             axum::routing::post(async || axum::Json(json!({"accessToken": "token"}))),
         )
         .fallback(async || {
-            // The clock is the test's: it goes on as soon as nothing else is to be done.
+            // The test controls the clock: it advances as soon as nothing else is to be done.
             tokio::time::pause();
             std::future::pending::<()>().await;
         });

@@ -1,5 +1,5 @@
-//! Content that a message points at: what it answers and passes on, previews, and links to messages. Discord is asked
-//! for what the event does not contain, and only for messages that the sender may read.
+//! Content that a message points at: answered and forwarded messages, previews, and links to messages. Content missing
+//! from the event is read from Discord, and only for messages that the sender may read.
 
 use super::{
     super::{
@@ -46,7 +46,7 @@ pub(in crate::discord) struct DiscordMessageLink {
 }
 
 impl DiscordDecoder<'_> {
-    /// Returns the content that a message points at. `parent` is the channel of the thread in which it stands.
+    /// Returns the content that a message points at. `parent` is the channel of the message's thread.
     pub(in crate::discord) fn pointed(
         &self,
         message: &DiscordMessage,
@@ -209,7 +209,7 @@ impl DiscordChannel {
             return Ok(vec![PointedAt::unreadable(piece.kind, FOREIGN_CHANNEL)]);
         }
         let message = match (message(state, &link.channel, &link.message).await, piece.kind) {
-            // A post of a forum stands in its own thread; a thread without a message has nothing that opened it.
+            // A post of a forum is in its own thread; a thread without a message has nothing that opened it.
             (Err(CallError::Gone(_) | CallError::Refused(_)), PointedKind::Opening) => {
                 match message(state, &link.message, &link.message).await {
                     Err(CallError::Gone(_) | CallError::Refused(_)) => return Ok(Vec::new()),
@@ -231,7 +231,7 @@ impl DiscordChannel {
         wanted: RecentMessages<'_>,
     ) -> Result<Vec<PointedAt>, SendError> {
         let state = &self.handler.state;
-        // A question that begins a thread stands in the channel.
+        // A question that begins a thread is in the channel.
         let thread = inbound.address.topic.as_ref().filter(|topic| **topic != inbound.message);
         let channel = thread.unwrap_or(&inbound.address.chat);
         let found = state.history_before(channel, &inbound.message).await?;

@@ -66,7 +66,7 @@ fn mentions_needed() -> ListenRules {
     ListenRules { require_mention: true, ..ListenRules::default() }
 }
 
-/// A message of Ada's in a channel of the server, with what is different.
+/// Returns a message of Ada's in a channel of the server, with changed fields.
 fn said(channel: &str, content: &str, more: Value) -> Value {
     let mut message = json!({
         "id": ID, "channel_id": channel, "guild_id": "1", "type": 0, "content": content,

@@ -1,5 +1,5 @@
-//! How a file is found that was perhaps sent: for two minutes its nonce makes one of both. Later it is a message of
-//! ours that nobody knows, with a file of its size: names Discord changes.
+//! Finds a file that was perhaps sent: for two minutes its nonce makes one message of both. Later it is a message of
+//! ours that no record knows, with a file of its size: Discord changes names.
 
 use super::{DiscordMessages, NONCE, SKEW, known};
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl DiscordMessages {
-    /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970. Where the history may
-    /// not be read nothing tells.
+    /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970. Where the history may not
+    /// be read the result is unknown.
     pub(super) async fn look_for_file(
         &self,
         since: i64,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::discord) struct DiscordMessageRef {
     pub(super) id: String,
-    /// Channel of the message; empty in the record of a message of which only the id is known.
+    /// Channel of the message; empty in a record that contains only the message's id.
     #[serde(default)]
     pub(super) channel: String,
     /// Whether it took the place of an interaction's "thinking…".
@@ -37,7 +37,7 @@ pub(in crate::discord) struct DiscordDedupKey {
 /// Stored state of the reply as a whole.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct DiscordReplyState {
-    /// No thread could begin: the reply stands in the channel.
+    /// No thread could begin: the reply is in the channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) threadless: bool,
     /// The interaction's place was taken, or is not there.

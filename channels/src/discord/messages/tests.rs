@@ -37,7 +37,7 @@ fn target(hint: Option<DiscordHint>, saved: Option<Value>) -> ReplyTarget {
     }
 }
 
-/// A record in which a message was about to be sent so long ago.
+/// Returns a record in which a message was about to be sent `ago` milliseconds before now.
 fn intended(ago: i64) -> Value {
     json!({"parts": [{"intended": {"key": KEY, "since": 1, "mark": {"at": now() - ago, "after": 50}}}]})
 }
@@ -49,7 +49,7 @@ fn message(id: &str, author: &str, answers: Option<&str>) -> Value {
     })
 }
 
-/// Finishes a reply and returns what was asked.
+/// Finishes a reply and returns the requests.
 async fn finish(server: &DiscordLoopback, target: &ReplyTarget, known: &[&'static str]) -> Vec<String> {
     let messages = DiscordMessages::new(server.state(), target);
     let mut reply = PlatformReply::open(messages, target, Box::new(Known(known.to_vec())));
@@ -68,7 +68,7 @@ async fn history(messages: Value) -> DiscordLoopback {
 
 const READ: &str = "GET /channels/2/messages";
 const POST: &str = "POST /channels/2/messages";
-/// One that was perhaps there already is made to show what is to be shown.
+/// A message that was perhaps there already is edited to show the current words.
 const PATCH: &str = "PATCH /channels/2/messages/99";
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn a_file_that_was_perhaps_sent_is_looked_for_when_its_nonce_is_old() {
         files: vec![OutFile { name: "a b.txt".into(), path: file.path().into() }],
         ..FinalView::default()
     };
-    // How long ago it was sent, by whom what is there is, of what size, and what is asked.
+    // How long ago the file was sent, the author and size of the existing file, and the requests.
     let cases = [
         (600_000, ME, 10, vec!["GET /channels/2/messages"]),
         (600_000, ME, 11, vec!["GET /channels/2/messages", "POST /channels/2/messages"]),

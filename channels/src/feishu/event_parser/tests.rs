@@ -2,7 +2,7 @@ use super::*;
 use crate::{Accepted, Attachment, BoxFuture, KnownMessage, ReplyStoreError};
 use std::sync::Mutex;
 
-/// Keeps what it is told, and knows one message of a conversation.
+/// Keeps accepted events, and knows one message of a conversation.
 #[derive(Default)]
 struct Tray(Mutex<Vec<Inbound>>);
 
@@ -29,7 +29,7 @@ impl EventSink for Tray {
     }
 }
 
-/// An event parser whose platform is out of reach: what is not remembered cannot be found out.
+/// An event parser whose platform is out of reach: places that are not remembered cannot be looked up.
 fn parser() -> FeishuEventParser {
     inlet_of("http://127.0.0.1:1")
 }
@@ -247,7 +247,7 @@ async fn bots_and_what_is_strange_are_passed_over() {
 fn press(message: &str, chat: &str) -> Value {
     json!({
         "operator": {"open_id": "ou_b"},
-        // What a card carries besides its action decides nothing.
+        // Content of a card besides its action decides nothing.
         "action": {"value": {"action": "/stop", "chat": "oc_other", "private": true}, "tag": "button"},
         "context": {"open_message_id": message, "open_chat_id": chat},
     })
@@ -304,7 +304,7 @@ async fn a_press_or_recall_without_a_known_room_is_dropped() {
     assert_eq!((found.kind, found.sender.id.as_str(), found.private), (InboundKind::Recall, "ou_a", true));
 }
 
-/// What the platform says of a message of the bot's, and of its chat.
+/// Returns the platform's answers for a message of the bot and for its chat.
 fn looked_up(changes: &Value, mode: &str) -> [(&'static str, Value); 2] {
     let sender = json!({"sender_type": "app", "id": "cli"});
     let mut item = json!({"message_id": "om_card", "chat_id": "oc_1", "sender": sender});
@@ -319,7 +319,8 @@ fn looked_up(changes: &Value, mode: &str) -> [(&'static str, Value); 2] {
     ]
 }
 
-/// As it came live it must be found again: where a thread goes on with a chain a press is in that chain.
+/// A message must be found again in the place where it came live: where a thread continues with a chain, a press is in
+/// that chain.
 #[tokio::test]
 async fn a_message_is_found_again_where_it_stood_when_it_came() {
     let thread = |root: &str| json!({"thread_id": "omt_1", "root_id": root});

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 const KEY: &str = "encrypt-key";
 
-/// Keeps what it is told, or refuses it.
+/// Keeps accepted events, or refuses them.
 #[derive(Default)]
 struct Tray {
     kept: Mutex<Vec<Inbound>>,

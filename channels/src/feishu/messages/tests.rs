@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// A platform that keeps what it is asked and answers what it is told to, or that all is well.
+/// A platform that records requests and gives the configured answers, or success.
 #[derive(Clone, Default)]
 struct Platform {
     asked: Arc<Mutex<Vec<(String, Value)>>>,
@@ -188,7 +188,7 @@ async fn a_try_without_an_answer_is_repeated_under_another_number() {
     assert!(sequences.len() == 3 && sequences.windows(2).all(|pair| pair[0] < pair[1]), "{sequences:?}");
 }
 
-/// What was done without an answer is refused for its number: the next one is the clock's, not one ahead of it.
+/// A number that was used by a call without an answer is refused: the next one is the clock's, not a higher one.
 #[tokio::test]
 async fn a_number_that_was_used_already_makes_room_for_the_clocks() {
     let (mut messages, platform) = reply(target(None, true)).await;
@@ -328,7 +328,7 @@ async fn a_chat_that_has_to_wait_is_left_alone() {
     assert_eq!(platform.names(), [""; 0]);
 }
 
-/// What one try perhaps did is not undone by what the next one says.
+/// The possible effect of one try is not undone by the result of the next.
 #[tokio::test]
 async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
     const TOKEN: i64 = 99_991_663;
@@ -338,7 +338,7 @@ async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
         let sent = messages.post(&intent(0, 0), &page("a", true)).await;
         assert!(matches!(sent, Err(CallError::Unknown(_))), "{codes:?}: {sent:?}");
     }
-    // What is only changed is changed again: it does not matter whether it was.
+    // A change is simply repeated: it does not matter whether it was made before.
     let (mut messages, platform) = reply(target(None, true)).await;
     [2200, 230_020].iter().for_each(|code| platform.refuse("cards/7001", *code));
     let changed = messages.edit(&mut shown(0), &page("a", false)).await;

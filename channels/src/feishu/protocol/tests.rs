@@ -43,7 +43,7 @@ fn fragments_are_joined_in_any_order_and_among_others() {
         // A finished set is gone: a repetition has to be whole again.
         (vec![a0.clone(), a1.clone(), a1.clone()], vec!["鹿"]),
         (vec![a0.clone(), a1.clone(), a0.clone(), a1.clone()], vec!["鹿", "鹿"]),
-        // One that announces another number of fragments begins anew.
+        // A frame that announces another number of fragments starts over.
         (vec![a0, frame("a", 3, 1, b"?"), a1], vec![]),
         (vec![frame("a", 2, 2, b"x"), frame("a", 100_000, 0, b"x"), frame("a", 2, 9, b"x")], vec![]),
     ];

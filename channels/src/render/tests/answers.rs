@@ -71,7 +71,7 @@ fn emphasis_needs_no_spaces_beside_chinese_japanese_and_korean() {
             "Discord" => {
                 bold.iter().for_each(|bold| assert!(text.contains(&format!("**{bold}**")), "{text}"))
             }
-            // A mark stands between white space, signs of ASCII and characters without width.
+            // A mark is between white space, signs of ASCII and characters without width.
             "Slack" => bold.iter().for_each(|bold| {
                 let (before, after) = text.split_once(&format!("*{bold}*")).unwrap();
                 let is_edge = |c: Option<char>| c.is_none_or(|c| c == '\u{200b}' || c.is_whitespace());
@@ -129,7 +129,7 @@ fn wide_tables_are_stacked_with_their_marks() {
     );
     check("||long column name|\n|-|-|\n|row|1|", "• row\n  <b>long column name:</b> 1");
     check("|only a header|of two columns|\n|-|-|", "• only a header\n• of two columns");
-    // A client would reorder what runs from right to left.
+    // A client would reorder text that runs from right to left.
     check("|اسم|n|\n|-|-|\n|علي|1|", "• <b>اسم:</b> علي\n  <b>n:</b> 1");
     check("- a\n\n  |x|y|\n  |-|-|\n  |a<br>b|\\||", "• a\n<pre>x   │ y\n────┼──\na b │ |</pre>");
 }

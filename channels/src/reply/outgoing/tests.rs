@@ -9,7 +9,7 @@ use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 
-/// What an upload does: how long it takes and how it ends.
+/// Behaviour of an upload: its duration and its result.
 type Way = fn(begun: Instant) -> (Duration, Result<(), CallError>);
 
 const NO_DELAY: Duration = Duration::ZERO;
@@ -19,7 +19,7 @@ const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 #[derive(Clone)]
 struct Fake {
     way: Way,
-    /// What it tells of a file that was perhaps sent.
+    /// Its search result for a file that was perhaps sent.
     tells: FoundFile,
     begun: Instant,
     seen: Arc<Mutex<Seen>>,
@@ -137,7 +137,7 @@ impl ReplyStore for Nothing {
     }
 }
 
-/// What came of a reply with files.
+/// Outcome of a reply with files.
 struct Outcome {
     text: String,
     files: usize,
@@ -147,7 +147,7 @@ struct Outcome {
     took: u64,
 }
 
-/// Makes a file of so many bytes.
+/// Makes a file of `bytes` bytes.
 fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
     let path = folder.join(n.to_string());
     std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
@@ -169,8 +169,8 @@ fn open(fake: &Fake) -> PlatformReply<Fake> {
     PlatformReply::open(fake.clone(), &target, Box::new(Nothing))
 }
 
-/// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it
-/// wants.
+/// Delivers a reply with `files.0` files of `files.1` bytes each, with the outbox's pauses; `hurry` signals whether its
+/// end is waited for.
 async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let files = (0..files.0).map(|n| file(folder.path(), n, files.1)).collect();

@@ -69,7 +69,7 @@ impl Fake {
     }
 }
 
-/// Tells no names; of one person it does not even say so, the first time it is asked.
+/// Provides no names; for one person it does not answer at all, the first time.
 async fn name(form: String) -> Json<Value> {
     static ASKED: AtomicBool = AtomicBool::new(false);
     if form.contains("USLOW") && !ASKED.swap(true, Ordering::Relaxed) {
@@ -83,7 +83,7 @@ async fn say(line: &mut Line, frame: &Value) {
 }
 
 fn envelope(id: &str, text: &str) -> Value {
-    // What takes its time stands in a chat of its own, because each chat keeps its order.
+    // A slow event is in a separate chat, because each chat keeps its order.
     let chat = if text == "slow" { "D2" } else { "D1" };
     let event = json!({"type": "message", "channel": chat, "channel_type": "im", "user": "U1", "text": text, "ts": format!("1.{id}")});
     json!({"type": "events_api", "envelope_id": id, "payload": {"type": "event_callback", "team_id": "T1", "event": event}})

@@ -1,5 +1,5 @@
-//! Answers to slash commands of conversations in which the bot is not: beside them, for who gave the command
-//! alone. Nobody can change or find such an answer any more, so it is only given when it is whole.
+//! Answers to slash commands of conversations in which the bot is not: beside them, visible only to the author of the
+//! command. Such an answer cannot be changed or found any more, so it is only given when it is whole.
 
 use super::{SlackMessageRef, SlackMessages};
 use crate::{

@@ -64,7 +64,8 @@ impl SlackMessages {
         Ok(id)
     }
 
-    /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing tells.
+    /// Looks for a file of this reply that is not known to be there. Where the history may not be read the result is
+    /// unknown.
     async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackError> {
         let me = self.state.me().await?;
         match self.here(self.begun()).await {

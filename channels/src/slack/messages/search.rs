@@ -1,4 +1,4 @@
-//! How a message is found that was perhaps sent, and what becomes of one that cannot be looked for.
+//! Finds a message that was perhaps sent, and handles one that cannot be looked for.
 
 use super::{EVENT, SlackDedupKey, SlackMessageRef, SlackMessages};
 use crate::{
@@ -16,7 +16,7 @@ use std::{collections::HashSet, sync::atomic::Ordering};
 const PAGES: usize = 5;
 
 impl SlackMessages {
-    /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
+    /// Returns the messages in the place of this reply since `since`, in milliseconds since 1970.
     pub(super) async fn here(&self, since: i64) -> Result<Vec<SlackMessage>, SlackError> {
         let oldest = format!("{}.000000", since.max(0) / 1000);
         let mut params = vec![
@@ -35,7 +35,7 @@ impl SlackMessages {
         self.state.client.history(method, &params, PAGES, |_| true).await
     }
 
-    /// Finds the message of a slot by its key, or, where a stream was to be begun, one that nobody knows.
+    /// Finds the message of a slot by its key, or, where a stream was to be begun, one that no record knows.
     pub(super) fn pick(
         &self,
         me: &SlackIdentity,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// Slack takes a status away after two minutes.
 pub(super) const STATUS: Duration = Duration::from_secs(90);
 
-/// The status below the thread, and since when it stands there.
+/// The status below the thread, and the time since when it is shown.
 pub(super) struct ThreadStatus {
     shown: Mutex<Option<(String, Instant)>>,
     /// Text of the status while nothing else is known.
@@ -25,7 +25,7 @@ impl ThreadStatus {
         Self { shown: Mutex::new(left), thinking }
     }
 
-    /// Notes what is said now; false if it stands there already.
+    /// Records the current status; returns false if it is shown already.
     pub(super) fn becomes(&self, words: &str) -> bool {
         let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = status.as_ref().map_or("", |(words, _)| words);
@@ -36,7 +36,7 @@ impl ThreadStatus {
         new
     }
 
-    /// Returns what has to be said: for the first time, or again before Slack takes it away.
+    /// Returns the status that has to be sent: for the first time, or again before Slack takes it away.
     pub(super) fn due(&self) -> Option<String> {
         let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -10,7 +10,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// Streams take so many characters at once.
+/// Maximum number of characters in one append to a stream.
 const APPEND: usize = 11_000;
 
 impl SlackMessages {
@@ -54,7 +54,7 @@ impl SlackMessages {
         }
     }
 
-    /// Closes a stream, whatever became of it.
+    /// Closes a stream, whatever its state.
     pub(super) async fn close(&mut self, ts: &str) -> Result<(), SlackError> {
         self.streams.remove(ts);
         let params = json!({"channel": self.channel, "ts": ts});
@@ -73,7 +73,7 @@ impl SlackMessages {
         let Some(before) = self.streams.remove(&post.ts) else { return Ok(false) };
         let target = if page.done { &page.whole } else { &page.so_far };
         let Some(new) = target.strip_prefix(before.as_str()) else {
-            // While it grows, less may be certain than was: nothing is wrong with what is there.
+            // While it grows, the certain part may shrink: the existing text is not wrong.
             let wait = !page.done && page.whole.starts_with(&before);
             if wait {
                 self.streams.insert(post.ts.clone(), before);
@@ -112,7 +112,8 @@ impl SlackMessages {
             }
             Err(CallError::Special(SlackCase::Content(_))) => return Ok(false),
             Err(error) => {
-                // Nothing was done: it goes on where it was. Otherwise the whole is shown next time.
+                // Nothing was done: the stream continues from its previous text. Otherwise the whole is shown next
+                // time.
                 if !error.may_be_done() {
                     self.streams.insert(post.ts.clone(), before);
                 }

@@ -124,7 +124,7 @@ async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
     let (stream, changes) = (SlackAccountState::interval(true), SlackAccountState::interval(false));
     assert_eq!(reply.pace(), stream);
     let mut post = SlackMessageRef { ts: "1.1".into(), stream: true };
-    // It is not known what stands there, so that the whole has to be shown.
+    // The shown text is not known, so that the whole has to be shown.
     reply.edit(&mut post, &SlackPage::new(&MessageDraft::default())).await.unwrap_err();
     assert_eq!(reply.pace(), changes);
     assert_eq!(messages(None).pace(), changes);

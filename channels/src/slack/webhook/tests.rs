@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use pudu_net::reqwest::header::HeaderMap;
 use std::sync::{Arc, Mutex};
 
-/// Keeps what it is given, or is full.
+/// Keeps accepted events, or is full.
 #[derive(Default)]
 struct Kept1 {
     kept: Mutex<Vec<Inbound>>,

@@ -176,7 +176,7 @@ async fn the_token_is_in_no_error_of_a_cut_or_slow_exchange() {
     assert_eq!(slow, CallError::Unknown("no answer in time: operation timed out".into()));
 }
 
-/// Whoever stands in the platform's place must not fill the memory.
+/// A server in the platform's place must not fill the memory.
 #[tokio::test]
 async fn an_answer_without_end_is_not_read_to_its_end() {
     let endless = || async {

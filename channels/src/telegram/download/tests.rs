@@ -5,8 +5,8 @@ use crate::{
 };
 use serde_json::json;
 
-/// Fetches a file that the message declares to be as large as `declared`, Telegram as `found`, and that is
-/// `real`. Returns what came of it and what is on the disk.
+/// Fetches a file that the message declares to be as large as `declared`, Telegram as `found`, and that is `real`.
+/// Returns the result and the content of the disk.
 async fn fetched(
     declared: Option<u64>,
     found: Option<u64>,

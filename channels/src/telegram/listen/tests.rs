@@ -5,7 +5,7 @@ use crate::{
 };
 use std::sync::Mutex;
 
-/// Keeps what it gets, except texts that begin with "no" for as long as it is full.
+/// Keeps events, except texts that begin with "no" for as long as it is full.
 #[derive(Default)]
 struct Keeper {
     kept: Mutex<Vec<(String, String)>>,
@@ -61,7 +61,7 @@ fn common(method: &str) -> Do {
     }
 }
 
-/// Listens until `end`, then stops; returns what listening returned and the health before and after the stop.
+/// Listens until `end`, then stops; returns the result of listening and the health before and after the stop.
 async fn listen(
     server: &TelegramLoopback,
     keeper: &Keeper,

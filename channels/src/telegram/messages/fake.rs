@@ -103,7 +103,7 @@ impl FakeTelegram {
         PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, Box::new(self.clone()))
     }
 
-    /// Runs until the end or until the plug is pulled; tells which.
+    /// Runs until the end or until the plug is pulled; returns whether the end was reached.
     pub(super) async fn run(&self, process: impl Future<Output = ()>) -> bool {
         tokio::select! {
             () = process => true,
@@ -123,7 +123,7 @@ impl FakeTelegram {
         self.seen(chat).into_iter().map(|seen| seen.body).collect()
     }
 
-    /// Somebody deletes all of the bot's messages.
+    /// Deletes all of the bot's messages.
     pub(super) fn wipe(&self) {
         self.with(|world| world.own.clear());
     }
@@ -171,7 +171,7 @@ impl World {
         self.saved = Some(handle.clone());
     }
 
-    /// Returns what is to go wrong with a call.
+    /// Returns the planned fault of a call.
     fn fault(&mut self, call: &TelegramCall) -> Option<PlannedFault> {
         let hit = self.faults.iter().position(|(concerns, _)| concerns(call))?;
         self.faults.remove(hit).map(|(_, fault)| fault)
@@ -217,7 +217,7 @@ impl World {
 
     fn post(&mut self, chat: i64, thread: Thread, text: TelegramText) -> SentMessage {
         for n in 0..self.noise {
-            // Some write in this chat and some elsewhere; not all of it has reached us.
+            // Some people write in this chat and some elsewhere; not every message has reached us.
             self.say(if n % 2 == 0 { 900 } else { chat }, n % 3 != 0);
         }
         self.next += 1;

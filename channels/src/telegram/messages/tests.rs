@@ -123,8 +123,8 @@ async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() 
     assert_eq!(fake.bodies(ANN), ["short after all"]);
 }
 
-/// Pulls the plug at every step of a reply, on either side, and again at every step of what a restart does,
-/// and checks that people end up with the same messages each time.
+/// Pulls the plug at every step of a reply, on either side, and again at every step after a restart, and checks that
+/// people end up with the same messages each time.
 async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: &FinalView) {
     let expected = {
         let fake = FakeTelegram::default();
@@ -318,7 +318,7 @@ async fn errors_say_what_can_be_done() {
         fails(&fake, is_send, error);
         let mut reply = fake.open(&place(ANN, asked));
         assert_eq!(reply.finish(&done("x")).await, Err(expected));
-        // What is known not to be sent is not looked for.
+        // A message that is known not to be sent is not looked for.
         reply.finish(&done("x")).await.unwrap();
         assert_eq!(told(&fake), calls);
     }

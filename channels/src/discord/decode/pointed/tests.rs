@@ -75,7 +75,7 @@ fn the_answered_message_comes_along_whole() {
         {"type": 9, "components": [{"type": 10, "content": "two"}]}]});
     let fields = answer(json!({"author": bob, "components": [container, {"type": 10, "content": "three"}]}));
     check("2", &fields, "what is it?", &[piece(PointedKind::Reply, "Bob", "one\ntwo\nthree")]);
-    // Discord did not say what the answered message is.
+    // Discord did not send the answered message.
     let mut unknown = answer(json!({}));
     unknown["referenced_message"] = Value::Null;
     let expected = PointedAt::unread(PointedKind::Reply, "/2/1000000000000000000");
