@@ -1,5 +1,5 @@
-//! The daemon. Its start has three phases: [`open`] finds, locks and reads everything outside of the process, [`build`] makes
-//! the parts and connects them, and [`Daemon::start`] runs them. [`Daemon::drain`] takes them down in order.
+//! The daemon. Its start has three phases: [`open`] finds, locks and reads everything outside of the process, [`build`]
+//! makes the parts and connects them, and [`Daemon::start`] runs them. [`Daemon::drain`] takes them down in order.
 
 pub mod agent;
 mod build;
@@ -113,7 +113,7 @@ impl Daemon {
         Self::run(built, scope).await
     }
 
-    /// The third phase: continues what the process before left, then serves HTTP, connects the accounts, and dispatches.
+    /// The third phase: resumes the previous process's work, then serves HTTP, connects the accounts, and dispatches.
     async fn run(built: Built, scope: Scope) -> Result<(Self, Greeting)> {
         let Built { daemon, dispatcher, arrivals, door, auth, hot, start, file, model, made_token, store } =
             built;
@@ -145,7 +145,8 @@ impl Daemon {
         Ok((daemon, greeting))
     }
 
-    /// Takes up what the process before left. What was at work on a thread has its place there before what waited.
+    /// Resumes work left by the previous process. Runs that had begun get their place on a thread before those that
+    /// waited.
     async fn recover(&self, dispatcher: &Dispatcher) -> Result<()> {
         let (client, extended) = (&self.shared.client, &self.shared.extended);
         let cut = gateway::cut_runs(&self.shared).await.context("cannot read the runs of clients")?;
@@ -172,8 +173,8 @@ impl Daemon {
         Ok(bound)
     }
 
-    /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
-    /// and accounts that were edited connect anew.
+    /// Dispatches arriving messages and follows edits of the configuration: each message uses the newest one, and
+    /// edited accounts reconnect.
     fn dispatch(&self, dispatcher: Dispatcher, arrivals: Receiver<InboxItem>, scope: Scope) {
         let (shared, watcher, extensions, machine) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone(), self.machine.clone());
@@ -198,8 +199,8 @@ impl Daemon {
         }
     }
 
-    /// Starts the MCP servers, and anew when asked to; their tools are there from the next run after that, and for what a
-    /// restart cut, unless they are slow.
+    /// Starts the MCP servers, and restarts them on request. Their tools are available from the next run after that,
+    /// and to the runs that a restart cut, unless the servers are slow.
     fn extend(&self, start: Start, file: Option<PathBuf>) {
         let (shared, watcher, extensions, machine) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone(), self.machine.clone());
@@ -208,7 +209,7 @@ impl Daemon {
             let count = |is_new: bool| {
                 if is_new {
                     apply(&shared, &watcher.current(), &machine, &extensions);
-                    // Said when it is true for whoever reads it: from here on runs have the tools.
+                    // Logged once it is true: runs have the tools from here on.
                     tracing::info!(tools = extensions.lock().all().len(), "connected MCP servers");
                 }
                 shared.extended.cancel();
@@ -226,16 +227,16 @@ impl Daemon {
         });
     }
 
-    /// Takes the daemon down: no new turns, those at work get their grace, the rest goes on after a restart. Returns
-    /// how many runs that is.
+    /// Shuts the daemon down: no turn begins, active turns get the grace period, and the rest continues after a
+    /// restart. Returns the number of those runs.
     pub async fn drain(&self) -> usize {
         let grace = self.watcher.current().timing.shutdown_grace_period;
         self.finish_turns(grace).await;
         self.shut_down().await
     }
 
-    /// Takes the daemon down likewise, once what can be learnt from conversations that wait was learnt. Nobody waits for
-    /// that at a terminal, whose next chat learns it.
+    /// Shuts the daemon down like [`Self::drain`], after learning from waiting conversations. At a terminal, where the
+    /// next chat learns from them, nothing waits for that.
     pub async fn learn_and_drain(&self) -> usize {
         let grace = self.watcher.current().timing.shutdown_grace_period;
         if self.finish_turns(grace).await && !grace.is_zero() {
@@ -257,7 +258,7 @@ impl Daemon {
         self.shared.db.until_broken().await;
     }
 
-    /// Lets no turn begin, and waits so long for those at work. Returns whether all are over.
+    /// Lets no turn begin, and waits up to `grace` for active ones. Returns whether all ended.
     async fn finish_turns(&self, grace: Duration) -> bool {
         self.shared.drain.cancel();
         self.shared.tasks.close();
@@ -271,7 +272,7 @@ impl Daemon {
 
     async fn shut_down(&self) -> usize {
         let left = self.shared.client.running();
-        // What a run would say of what is taken from it below would be wrong.
+        // A run's own report of the interruption below would be wrong.
         let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
         tokio::time::timeout(SHUTDOWN_TIMEOUT, self.shared.client.suspend()).await.ok();
         let db = self.shared.db.within(SHUTDOWN_TIMEOUT);
@@ -293,7 +294,7 @@ impl Daemon {
 
 /// Makes an edited configuration count from the next message on.
 fn apply(shared: &Shared, hot: &HotConfig, machine: &Machine, extensions: &Extensions) {
-    // Whoever comes later has seen what the one before has seen, and more.
+    // The lock orders reloads: a later one has seen everything that an earlier one has seen, and more.
     let tools = extensions.lock();
     match agent::setup(hot, machine, tools.all()) {
         Ok(setup) => shared.client.configure(setup),
