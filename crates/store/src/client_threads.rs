@@ -18,11 +18,11 @@ pub struct ClientThread {
     pub account: String,
     /// Its title; empty until it has one.
     pub title: String,
-    /// The assistant that it was made for; empty if nobody said.
+    /// The assistant that it was made for; empty if none was named.
     pub assistant: String,
     /// Notes of clients, JSON, or empty.
     pub metadata: String,
-    /// Whether it stands above others in lists.
+    /// Whether it is pinned above others in lists.
     pub pinned: bool,
     /// When it was made, in milliseconds since 1970.
     pub created: i64,
@@ -69,7 +69,7 @@ pub struct NewThread {
 pub struct ThreadChange {
     /// Notes of clients, JSON.
     pub metadata: Option<String>,
-    /// Whether it stands above others in lists.
+    /// Whether it is pinned above others in lists.
     pub pinned: Option<bool>,
     /// Its title.
     pub title: Option<String>,
@@ -100,7 +100,7 @@ impl Db {
         self.read(thread, |thread, tx| Box::pin(one(tx, thread))).await
     }
 
-    /// Changes a thread's row. Tells whether there was one.
+    /// Changes a thread's row. Returns whether there was one.
     pub async fn change_thread(&self, thread: &ThreadId, change: ThreadChange) -> Result<bool, StoreError> {
         let data = (thread.clone(), change);
         self.write(&crash::CHANGE_THREAD, data, |(thread, change), tx| {

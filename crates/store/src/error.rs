@@ -1,6 +1,6 @@
 //! Why the store did not do it.
 
-/// Why the store failed, named by what the caller can do.
+/// Failures of the store, by the caller's options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// It was closed, or another process has it: nothing is done any more.
@@ -109,7 +109,7 @@ fn by_sqlstate(code: &str, text: String) -> StoreError {
     }
 }
 
-/// Wraps what went wrong while reading stored JSON.
+/// Wraps the error of reading stored JSON.
 pub(crate) fn unreadable(what: &str, error: &serde_json::Error) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))
 }
