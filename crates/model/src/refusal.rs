@@ -32,7 +32,7 @@ const BROKE_WORDS: [&str; 7] = [
     "欠费",
     "额度不足",
 ];
-/// Codes that say that a filter refused what was said.
+/// Codes of a filter's refusal.
 const FILTERED: [&str; 9] = [
     "content_filter",
     "content_policy_violation",
@@ -47,7 +47,7 @@ const FILTERED: [&str; 9] = [
 /// Words that say so where there is no code, or one that says something else.
 const FILTERED_WORDS: [&str; 3] =
     ["content filtering policy", "your input was flagged", "prompt was flagged"];
-/// Words of errors that have no status of their own, and the status that they stand for. MiniMax has numbers.
+/// Words of errors that have no status of their own, and the corresponding status. MiniMax has numbers.
 const STATUSES: [(&str, u16); 27] = [
     ("rate_limit", 429),
     ("resource_exhausted", 429),
@@ -124,7 +124,7 @@ pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
     }
 }
 
-/// Returns the status that the words of an error stand for.
+/// Returns the status for the words of an error.
 fn status_of(error: &Value) -> u16 {
     let words = ["code", "type", "status", "status_code"].into_iter().filter_map(|name| error.get(name));
     let words: Vec<String> = words.map(word).collect();
@@ -198,7 +198,7 @@ fn retry_info(error: &Value) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(seconds).ok()?.min(retry::MAX_RETRY_DELAY))
 }
 
-/// Puts a word in the place of what names somebody's account: organisations, projects, requests, keys that the
+/// Replaces identifiers of an account by a word: organisations, projects, requests, keys that the
 /// provider showed in part. The chat has nothing to do with those.
 fn without_ids(said: &str) -> String {
     const KINDS: [&str; 12] =

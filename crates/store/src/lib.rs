@@ -5,7 +5,7 @@
 //! at once; a write is answered once it is durable. Reads use a small pool and see committed data.
 //!
 //! Deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a thread's log
-//! get theirs here), policy (whom to answer, when to retry), and knowledge of the JSON of others:
+//! get theirs here), policy (the messages to answer, the time of a retry), and knowledge of the JSON of others:
 //! payloads, placements, handles and views are stored unchanged.
 
 mod accounts;
