@@ -92,7 +92,7 @@ pub fn text(foreign: &str) -> String {
     let mut rest = visible.as_str();
     while let Some((before, after)) = rest.split_once(opens) {
         out.push_str(before);
-        // The sign's length is that of `visible` without `before` and `after`.
+        // The sign is the part between `before` and `after`.
         let sign = rest.get(before.len()..rest.len() - after.len()).unwrap_or_default();
         out.push_str(if reserved(after) { "&lt;" } else { sign });
         rest = after;

@@ -1,8 +1,8 @@
 //! Changes of a thread's files by one run: the workspace and the outputs as they were before its first call that may
 //! write, and as they are at its end.
 //!
-//! Symlinks are told and never followed. Deliberately absent: uploads, which are people's, and what a command changes in
-//! mounts of the operator's.
+//! Symlinks are listed and never followed. Deliberately absent: uploads, which are people's, and changes of a command
+//! in mounts of the operator's.
 
 mod compare;
 mod records;
@@ -15,13 +15,13 @@ pub use records::ChangeRecords;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// So many changed files are listed; the summary counts all.
+/// Maximum number of listed files; the summary counts all.
 pub const MAX_LISTED_FILES: usize = 200;
-/// So many files are looked at.
+/// Maximum number of scanned files.
 pub const MAX_SCANNED_FILES: usize = 2000;
-/// A larger file has neither hash nor diff, in bytes.
+/// Maximum size of a file with a hash and a diff, in bytes.
 pub const MAX_COMPARED_BYTES: u64 = 256 << 10;
-/// All diffs of a run have so many bytes at most.
+/// Maximum size of all diffs of a run, in bytes.
 pub const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// Changes of files by a run.

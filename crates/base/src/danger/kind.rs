@@ -11,7 +11,7 @@ pub enum Danger {
     Deep,
     /// It is too long to look through.
     Long,
-    /// It overwrites history that others share.
+    /// It overwrites data that others see.
     Pushes,
     /// It ends every process.
     Kills,

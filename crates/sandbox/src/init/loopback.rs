@@ -27,8 +27,8 @@ pub(super) fn up() -> io::Result<()> {
     understand(answer.get(..length).unwrap_or_default())
 }
 
-/// Lets connections of this network hold no more than other sockets: their buffers are nobody's memory. Best effort
-/// where the machine's settings cannot be written.
+/// Limits the buffers of connections of this network to those of other sockets: they count as no process's memory. Best
+/// effort where the machine's settings cannot be written.
 pub(super) fn narrow() {
     for name in ["tcp_rmem", "tcp_wmem"] {
         std::fs::write(format!("/proc/sys/net/ipv4/{name}"), "4096 65536 212992").ok();
