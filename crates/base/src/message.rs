@@ -186,7 +186,7 @@ impl Finish {
     }
 }
 
-/// One wish of the model to call a tool.
+/// One request of the model to call a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Its id, which the result repeats.

@@ -120,7 +120,7 @@ impl Thinking {
         Self::ALL.into_iter().find(|thinking| thinking.name().eq_ignore_ascii_case(word.trim()))
     }
 
-    /// Reads DeerFlow's two options: whether the model thinks, and how hard. Without either, nothing is said.
+    /// Reads DeerFlow's two options: whether the model thinks, and how hard. `None` without either.
     #[must_use]
     pub fn of_options(enabled: Option<bool>, effort: Option<&str>) -> Option<Self> {
         match (enabled, effort) {

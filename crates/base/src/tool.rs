@@ -137,7 +137,7 @@ impl From<String> for ToolOutput {
     }
 }
 
-/// Why a tool failed. The text is for the model, which may mend its call.
+/// Why a tool failed. The text is for the model, which may correct its call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
@@ -154,7 +154,7 @@ pub trait TypedTool: Send + Sync + 'static {
     const IDEMPOTENT: bool = false;
     /// Author of the words of its results.
     const ORIGIN: ResultOrigin = ResultOrigin::Pudu;
-    /// Whether the model may say why it calls it, for the people who watch.
+    /// Whether the model may give the purpose of a call, for the people who watch.
     const HAS_PURPOSE: bool = false;
 
     /// Returns its description, if that depends on how it was set up.
@@ -200,7 +200,7 @@ fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Adds the argument in which a model says why it calls a tool. The tool itself never sees it.
+/// Adds the argument for the purpose of a call. The tool itself never sees it.
 fn add_purpose(schema: &mut Value) {
     let about = "Why you do this, in three to eight words for the people who watch, in their language, such as \
                  \"Reading the sales figures\". Give it first.";

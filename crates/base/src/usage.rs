@@ -80,7 +80,7 @@ pub enum ModelCaller {
     Memory,
     /// The verdict on a thread's goal.
     Goal,
-    /// The look at a skill before it is kept.
+    /// The check of a skill before it is kept.
     Moderation,
     /// Help for people who write: follow-up questions, another wording.
     Assistance,

@@ -85,7 +85,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
     }
 }
 
-/// Reads whether visitors may make themselves an account. DeerFlow lets them where nothing is said; pudu does not.
+/// Reads whether visitors may make themselves an account. DeerFlow's default is yes; pudu's is no.
 pub(super) fn registration(top: &Section<'_>) -> bool {
     top.section("auth").section("local").flag("allow_registration").or(false)
 }

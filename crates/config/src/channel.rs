@@ -1,11 +1,11 @@
 //! The accounts under `channels:`: the bots, the people who may speak to them, and the bots' behaviour.
 //!
-//! An account's name is its key; its platform is `type:`, or the key where that is not said, so two bots of one
-//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
-//! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
+//! An account's name is its key; its platform is `type:`, or the key if there is no `type:`, so two bots of one
+//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and without
+//! `enabled` it is on as soon as it has credentials. An account that is off has no required keys.
 //!
 //! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
-//! line in [`READERS`]; its line in `other.rs` goes.
+//! line in [`READERS`]; remove its line from `other.rs`.
 
 mod context;
 mod dingtalk;
@@ -134,11 +134,11 @@ pub struct AccountPolicy {
     pub follow_ups: FollowUpMode,
     /// The agent that answers, and how.
     pub session: SessionOverrides,
-    /// Whether people choose who answers; if nothing is said, they do unless `session` names an agent.
+    /// Whether people choose who answers; if not set, they do unless `session` names an agent.
     pub agent_choice: Option<Choosing>,
     /// The time zone of the account's people; the model sees it.
     pub timezone: TimeZone,
-    /// The language of its answers; if nothing is said, the person's.
+    /// The language of its answers; if not set, the person's.
     pub language: Option<Language>,
     /// Recent messages of a group that the model reads beside a question.
     pub context: GroupContext,
@@ -365,7 +365,7 @@ enum SectionKind {
 /// The name under which the page and the terminal are an account.
 pub const LOCAL: &str = "local";
 
-/// Names that no account of a platform may have, and whose they are.
+/// Names that no account of a platform may have, and their owners.
 const TAKEN: [(&str, &str); 2] =
     [(LOCAL, "the page and the terminal"), (API_ACCOUNT, "clients of the HTTP API")];
 

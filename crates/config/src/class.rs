@@ -87,7 +87,7 @@ impl Native {
         matches!(self, Self::PresentFiles | Self::ListUploadedFiles)
     }
 
-    /// Returns the group that it is in where none is said: that of DeerFlow's own file.
+    /// Returns its default group: that of DeerFlow's own file.
     pub fn group(self) -> &'static str {
         match self {
             Self::Web(..) => "web",

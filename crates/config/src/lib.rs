@@ -106,7 +106,7 @@ use summarization::Summarization;
 use title::Titles;
 use url::Url;
 
-/// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
+/// The version of the configuration's shape: that of the DeerFlow it follows. A file names it in
 /// `config_version`.
 pub const VERSION: u32 = 34;
 

@@ -63,7 +63,7 @@ pub(super) struct Key {
     pub(super) value: u64,
     /// Position of its value, or else of its section.
     pub(super) at: Option<Pos>,
-    /// Whether the file says it.
+    /// Whether the file sets it.
     pub(super) said: bool,
 }
 

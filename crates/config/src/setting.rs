@@ -38,7 +38,7 @@ impl<T> Setting<'_, '_, T> {
         self.spoilt
     }
 
-    /// Takes `default` where nothing is said.
+    /// Takes `default` if the key is absent.
     pub(super) fn or(self, default: T) -> T {
         let told = (self.show)(&default);
         self.or_told(default, &told)
@@ -137,7 +137,7 @@ impl<'r> Section<'r> {
                     help if unit == NumberUnit::Days => help.replace("days", "whole days"),
                     help => help.to_owned(),
                 })?;
-            // The range that is expected says it all.
+            // The expected range is the whole message.
             Ok(Some(within(number).ok_or_else(String::new)?))
         })
     }

@@ -23,7 +23,7 @@ pub struct Subagent {
     pub about: String,
     /// Its system prompt.
     pub system: String,
-    /// The tools that it has; all of its parent's if not said.
+    /// The tools that it has; all of its parent's if not set.
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,

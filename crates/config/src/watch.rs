@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// Two looks that must be equal are so far apart at least.
+/// Minimum interval between two checks that must be equal.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Holds the configuration that is in force.

@@ -67,7 +67,7 @@ fn chars(kind: WebKind) -> u32 {
     }
 }
 
-/// The variable that holds a provider's key, and whether nothing goes without one.
+/// Returns the variable that holds a provider's key, and whether the key is required.
 fn variable(provider: Provider) -> Option<(&'static str, bool)> {
     match provider {
         Provider::Tavily => Some(("TAVILY_API_KEY", true)),

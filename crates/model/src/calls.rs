@@ -126,7 +126,7 @@ impl CallPiece {
         named && (other_id || no_id) && self.seems_whole() && !goes_on
     }
 
-    /// Returns whether the arguments so far may be all.
+    /// Returns whether the arguments so far may be complete.
     fn seems_whole(&self) -> bool {
         arguments(&self.arguments).is_some()
     }

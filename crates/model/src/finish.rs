@@ -1,4 +1,4 @@
-//! The words with which providers say why a reply ended, of all wires: no two mean different things by one.
+//! The finish reasons of providers, of all wires: no two mean different things by one word.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError};
@@ -6,7 +6,7 @@ use pudu_base::{Finish, ModelError};
 /// Returns the meaning of a finish reason; `None` if it is empty.
 ///
 /// # Errors
-/// When the reason says that the reply failed.
+/// When the reason is a failure of the reply.
 pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
     let word = reason.trim().to_ascii_lowercase();
     let finish = match word.as_str() {

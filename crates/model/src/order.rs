@@ -31,7 +31,7 @@ impl ReplyOrder {
         self.push(json!({"call": name}), extra);
     }
 
-    /// Adds a part that goes back as it is.
+    /// Adds a part that goes back unchanged.
     pub(crate) fn part(&mut self, part: Map<String, Value>) {
         self.is_needed = true;
         self.pieces.push(Value::Object(Map::from_iter([("part".to_owned(), Value::Object(part))])));

@@ -13,7 +13,7 @@ const ENOUGH: usize = 64 * 1024;
 /// As much of its words is passed on, in characters.
 const WORDS: usize = 300;
 
-/// Codes that say that an account has no credit. GLM and MiniMax have numbers.
+/// Codes of an account without credit. GLM and MiniMax have numbers.
 const BROKE: [&str; 6] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -22,7 +22,7 @@ const BROKE: [&str; 6] = [
     "1113",
     "1008",
 ];
-/// Words that say so where there is no code.
+/// Words of an account without credit, where there is no code.
 const BROKE_WORDS: [&str; 7] = [
     "insufficient balance",
     "credit balance is too low",
@@ -44,7 +44,7 @@ const FILTERED: [&str; 9] = [
     "1026",
     "1027",
 ];
-/// Words that say so where there is no code, or one that says something else.
+/// Words of a filter's refusal, where there is no code, or one with another meaning.
 const FILTERED_WORDS: [&str; 3] =
     ["content filtering policy", "your input was flagged", "prompt was flagged"];
 /// Words of errors that have no status of their own, and the corresponding status. MiniMax has numbers.
@@ -183,14 +183,14 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         // Only an API that is there knows of models.
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
-        // 529 is how Anthropic says that it is overloaded.
+        // 529 is Anthropic's status for an overload.
         408 | 409 | 425 | 429 | 503 | 529 => ModelError::Busy { retry_after, limited: status == 429, detail },
         500.. => ModelError::Failed(detail),
         _ => ModelError::Rejected(detail),
     }
 }
 
-/// Reads how long Google wants us to wait: its refusals say so in their details, not in a header.
+/// Reads the wait that Google asks for: its refusals have it in their details, not in a header.
 fn retry_info(error: &Value) -> Option<Duration> {
     let mut details = error.get("details")?.as_array()?.iter();
     let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;

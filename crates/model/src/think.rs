@@ -13,7 +13,7 @@ use std::sync::{
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// As much of the words is looked at again with the next piece, in bytes: more than a mark has.
+/// Length of the words that are searched again with the next piece, in bytes: more than a mark has.
 const TAIL_BYTES: usize = 16;
 /// Maximum size of the text held back, in bytes.
 const MAX_HELD_BYTES: usize = 128 * 1024;

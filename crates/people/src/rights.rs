@@ -77,7 +77,7 @@ fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
     known.entry(user.clone()).or_insert_with(|| unknown(user))
 }
 
-/// Finds the one who is meant: by the user's id, the address by which they sign in, the platform's id of a person,
+/// Finds the requested person: by the user's id, the address by which they sign in, the platform's id of a person,
 /// alone or behind the account, or a name.
 pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
     if let Some(exact) = known.iter().find(|one| one.user.as_str() == wanted) {

@@ -1,7 +1,7 @@
 //! Users: people and rooms, the owners of memory, files and limits.
 //!
 //! A person of an account is a separate user until they join another one: then they are one user on both platforms. A
-//! room is a user too, with files and a memory of its own. Only ids of the platform decide who is who, never a name or
+//! room is a user too, with files and a memory of its own. Only ids of the platform identify a person, never a name or
 //! a text.
 
 use pudu_client::{

@@ -48,7 +48,7 @@ pub struct ChangeSummary {
     pub additions: u64,
     /// Lines that were removed.
     pub deletions: u64,
-    /// Whether there were more files than are looked at or listed, or longer diffs than are kept.
+    /// Whether there were more files than are scanned or listed, or longer diffs than are kept.
     pub truncated: bool,
 }
 
@@ -74,7 +74,7 @@ pub enum NoDiff {
     Binary,
     /// It is larger than [`MAX_COMPARED_BYTES`].
     Large,
-    /// Its name says that it holds a secret.
+    /// Its name marks a secret.
     Sensitive,
     /// There is too much text in all.
     Truncated,
@@ -93,7 +93,7 @@ pub struct FileChange {
     pub status: ChangeStatus,
     /// Whether it is no text, or was none.
     pub binary: bool,
-    /// Whether its name says that it holds a secret.
+    /// Whether its name marks a secret.
     pub sensitive: bool,
     /// Whether it is a symlink, or was one.
     pub symlink: bool,

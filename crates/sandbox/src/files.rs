@@ -382,7 +382,7 @@ fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
 /// Entries found in folders.
 struct Listed {
     entries: Vec<DirEntry>,
-    /// No more entries are looked at.
+    /// Maximum number of entries.
     limit: usize,
     /// Size of their paths, in bytes.
     bytes: usize,

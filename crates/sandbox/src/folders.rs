@@ -62,7 +62,7 @@ impl Folders {
     }
 
     /// Returns how much of the disk the files of a thread take, in bytes; `None` where they cannot be counted: there are
-    /// too many, in folders too deep, or something among them cannot be looked at. It blocks.
+    /// too many, in folders too deep, or one that cannot be read. It blocks.
     #[must_use]
     pub fn size(&self, folder: &ThreadFolder) -> Option<u64> {
         monitor::bytes(&self.thread(folder))

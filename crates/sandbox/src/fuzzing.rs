@@ -82,7 +82,7 @@ impl Paths {
     }
 }
 
-/// Checks that a path accepted below the root goes down only.
+/// Checks that a path accepted below the root leads down only.
 fn plain(text: &str) {
     if let Ok(inner) = share::inner(text) {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);

@@ -193,7 +193,7 @@ impl Jail {
         }
     }
 
-    /// Starts the outer process. Nothing of the daemon goes with it but the socket and the two pipes.
+    /// Starts the outer process. It inherits nothing of the daemon but the socket and the two pipes.
     fn spawn(&self, net: Net, group: Option<&CommandGroup>) -> io::Result<(Child, UnixStream, Reins)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -287,7 +287,7 @@ enum CommandEnd {
     Killed(Killed),
 }
 
-/// Sends the plan to the sandbox and waits for the first reason to end. Returning lets go of the socket,
+/// Sends the plan to the sandbox and waits for the first reason to end. Returning closes the socket,
 /// which ends the sandbox.
 async fn supervise(
     plan: &JailPlan,

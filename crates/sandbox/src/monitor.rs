@@ -20,8 +20,8 @@ use std::{
 const FLOOR: u64 = 256 << 20;
 /// Minimum number of free files on the disk, where its file system counts them.
 const FILES: u64 = 4096;
-/// The free space is looked at this often: seldom where the command may write much more, and often where it
-/// may not.
+/// Bounds of the interval between checks of the free space: long where the command may write much more, and short where
+/// it may not.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Loss of free space, by any process, up to which nothing is counted, in bytes.
@@ -294,7 +294,7 @@ pub(crate) fn bytes(folder: &Path) -> Option<u64> {
 }
 
 /// Returns the disk use of a folder; `None` if it cannot be counted: it has too many entries, is too deep, or
-/// something in it cannot be looked at.
+/// something in it cannot be read.
 fn size(folder: &Path) -> Option<Size> {
     let count = || -> io::Result<Option<Size>> {
         let root = Dir::open_ambient_dir(folder, ambient_authority())?;
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(size(&path.join("none")), Some(Size { bytes: 0, entries: 0 }));
     }
 
-    /// Only for a daemon that is an ordinary user: root may look at everything.
+    /// Only for a daemon that is an ordinary user: root may read everything.
     #[test]
     fn what_cannot_be_looked_at_is_not_counted_as_nothing() {
         use std::os::unix::fs::PermissionsExt;

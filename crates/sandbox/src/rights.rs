@@ -10,7 +10,7 @@ use std::io;
 /// Owner of a thread's files, if that is not the daemon: user and group.
 pub(crate) type Owner = Option<(u32, u32)>;
 
-/// Does file work with the rights of an owner; as it is where there is none.
+/// Does file work with the rights of an owner; with unchanged rights if there is none.
 ///
 /// # Errors
 /// When the rights cannot be given up, or the work broke down.

@@ -70,7 +70,7 @@ fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io
         .spawn()
 }
 
-/// Kills the process group when it goes out of use: at the end, at the timeout, or when the call is
+/// Kills the process group when it is dropped: at the end, at the timeout, or when the call is
 /// cancelled.
 struct ProcessGroup(Option<Pid>);
 

@@ -14,13 +14,13 @@ use pudu_base::{ThreadId, UserId};
 /// A user whose threads become another's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// The user whose they are.
+    /// The current owner.
     pub source: UserId,
-    /// The user whose they become.
+    /// The new owner.
     pub target: UserId,
     /// Threads that began later stay, in milliseconds since 1970.
     pub at: i64,
-    /// Whether the source is one person, whose memory goes with the threads.
+    /// Whether the source is one person, whose memory moves with the threads.
     pub is_one_person: bool,
 }
 

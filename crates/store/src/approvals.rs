@@ -26,9 +26,9 @@ pub struct Approval {
     pub arguments: String,
     /// The requested action, in a line for people.
     pub request: String,
-    /// The account by which the one who is asked came; empty if none.
+    /// The account of the approver; empty if none.
     pub account: String,
-    /// The one who is asked: the platform's id.
+    /// The approver: the platform's id.
     pub person: String,
     /// Their name.
     pub name: String,

@@ -1,5 +1,5 @@
-//! Audit log of sandboxes, for people to look at: who, where, what, whether it was let through, and how it
-//! ended. A row is written before the deed. A row without an end belongs to a run that is over or to a
+//! Audit log of sandboxes, for people: the actor, the place, the action, whether it was allowed, and how it
+//! ended. An entry is written before the action. An entry without an end belongs to a run that is over or to a
 //! process that died: neither has a command at work any more.
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 use pudu_base::{RunId, ThreadId};
 
-/// One deed.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
     /// When it began, in milliseconds since 1970.
@@ -22,7 +22,7 @@ pub struct AuditEntry {
     pub account: String,
     /// The requester of the action: the platform's id.
     pub person: String,
-    /// The kind of deed: `exec`, `write`.
+    /// The kind of action: `exec`, `write`.
     pub action: String,
     /// The command, or the file's path.
     pub detail: String,
@@ -89,7 +89,7 @@ impl Db {
         self.write(&crash::DEED_ENDS, now, |now, tx| Box::pin(abandoned(tx, *now))).await
     }
 
-    /// Returns the newest deeds, the newest first; of one thread, or of all.
+    /// Returns the newest entries, the newest first; of one thread, or of all.
     pub async fn audit_entries(
         &self,
         thread: Option<&ThreadId>,

@@ -22,7 +22,7 @@ const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 /// The state of the database, as far as calls have shown it.
 #[derive(Default)]
 pub(crate) struct Availability {
-    /// Whether there is an outage: looked at by each call that works.
+    /// Whether there is an outage: read by each call that works.
     away: AtomicBool,
     outage: Mutex<Option<Outage>>,
     newest_failure: Mutex<Option<Instant>>,

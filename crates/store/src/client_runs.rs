@@ -14,7 +14,7 @@ use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, UserId};
 pub struct NewClientRun {
     /// Its id.
     pub id: RunId,
-    /// The thread, and whose it is if it is new.
+    /// The thread, with its owner if it is new.
     pub folder: ThreadFolder,
     /// The account that a new thread counts for.
     pub account: String,

@@ -12,9 +12,9 @@ use pudu_base::{ThreadFolder, ThreadId, UserId};
 pub struct ClientThread {
     /// Its id.
     pub id: ThreadId,
-    /// The user whose it is.
+    /// The owner.
     pub user: UserId,
-    /// The account whose it is; that of the API for threads that clients made.
+    /// The account that it belongs to; that of the API for threads that clients made.
     pub account: String,
     /// Its title; empty until it has one.
     pub title: String,
@@ -52,7 +52,7 @@ impl FromColumns for ClientThread {
 /// A thread to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewThread {
-    /// Its id and whose it is.
+    /// Its id and its owner.
     pub folder: ThreadFolder,
     /// The account that it counts for.
     pub account: String,

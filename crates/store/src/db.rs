@@ -1,6 +1,6 @@
 //! The store itself: open it, hand it around, close it.
 //!
-//! This is the one answer of the house to a failure of the store: a call waits until the store has done its work. A
+//! The store handles its failures here for all callers: a call waits until the store has done its work. A
 //! database that is busy, full, restarting or out of reach is tried again, and the log says when it went and when it
 //! came back. Failures that waiting cannot fix (a conflict, damage, a refused statement) are errors at once.
 //! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
@@ -25,7 +25,7 @@ use tokio::{
     sync::oneshot,
 };
 
-/// Whether the store answers is said within this time.
+/// Timeout of a check whether the store answers.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for waiting writes when the store is closed.
 const WRITE_OUT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ pub enum StoreError {
     /// It is busy, full or cannot be reached: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// The address, the credentials or the permissions are wrong: mend the configuration.
+    /// The address, the credentials or the permissions are wrong: fix the configuration.
     #[error("the database cannot be opened: {0}")]
     Refused(String),
     /// A newer pudu has changed the database: run that one.
@@ -20,7 +20,7 @@ pub enum StoreError {
         /// The newest version that this program knows.
         known: i64,
     },
-    /// The record has moved on meanwhile: look again, or stop.
+    /// The record has changed meanwhile: read again, or stop.
     #[error("{0}")]
     Conflict(&'static str),
     /// A stored record cannot be read: restore a backup.

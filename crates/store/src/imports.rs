@@ -314,7 +314,7 @@ pub(crate) async fn put_user(tx: &mut Tx<'_>, user: &UserAccount) -> Result<bool
 }
 
 async fn put_feedback(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
-    // It goes with its thread, and does not come back without it.
+    // Feedback is deleted with its thread, and does not come back without it.
     let thread = query("SELECT 1 FROM threads WHERE id = $1").bind(&feedback.thread);
     if thread.fetch_optional::<i64>(tx).await?.is_none() {
         return Ok(false);

@@ -1,8 +1,9 @@
 //! Conversations from which something may be learnt, and users who want nothing remembered.
 //!
-//! One row a conversation and memory: a further run moves it, so that a conversation is read once it pauses. It goes with
-//! the note up to where it was read, so that nothing is read twice and a death in between loses nothing. A reader claims a
-//! row for a while and renews that as it reads, so that of several processes one reads it.
+//! One row a conversation and memory: a further run moves it, so that a conversation is read once it pauses. The row is
+//! deleted together with the update of the position read so far, so that nothing is read twice and a crash in between
+//! loses nothing. A reader claims a row for a while and renews that as it reads, so that of several processes one reads
+//! it.
 
 use crate::{
     Db, Spender, StoreError, crash,
@@ -84,7 +85,7 @@ impl Db {
     }
 
     /// Claims a conversation, or renews the claim. False if another reader has it, if a further run of the conversation
-    /// was stored, and if it was removed.
+    /// was stored, or if it was removed.
     pub async fn claim_learning(
         &self,
         learning: &Learning,

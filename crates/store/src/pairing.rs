@@ -41,7 +41,7 @@ impl Db {
         .await
     }
 
-    /// Lets a person use a code; the same person may say it again, as a platform delivers again. False when
+    /// Lets a person use a code; the same person may repeat it, as platforms redeliver events. False when
     /// it is not good, or not any more.
     pub async fn redeem_code(&self, hash: &str, person: Paired) -> Result<bool, StoreError> {
         self.write(&crash::REDEEM_CODE, (hash.to_owned(), person), |(hash, person), tx| {

@@ -1,4 +1,4 @@
-//! The threads: whose they are, when they were last used, how large they are; and their end.
+//! The threads: their owners, their last use, their size; and their end.
 //!
 //! A thread's row is written with its log, in the same transaction, so its position and its bytes are exact. The bytes
 //! of its files are the last measurement, which names the use of the thread for which it holds.

@@ -21,7 +21,7 @@ pub struct NewTurn {
     pub conversation: String,
     /// The account that replies.
     pub account: String,
-    /// The thread, where the agent is asked, and whose it is if it is new.
+    /// The thread, where the agent is asked, with its owner if it is new.
     pub folder: Option<ThreadFolder>,
     /// The run, where the agent is asked.
     pub run: Option<RunId>,

@@ -49,7 +49,7 @@ pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String
     options.entry("max_tokens").or_insert_with(|| DEFAULT_MAX_TOKENS.into());
     limit::bound(&mut options, &LIMIT_KEYS, request);
     if thinks(&options) {
-        // Neither goes together with thinking.
+        // Neither may be combined with thinking.
         options.remove("temperature");
         options.remove("top_k");
     }

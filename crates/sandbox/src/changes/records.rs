@@ -49,7 +49,7 @@ impl ChangeRecords {
     /// folder below the outputs that is the daemon's own.
     ///
     /// # Errors
-    /// When they cannot be looked at, or not be kept.
+    /// When they cannot be read, or not be kept.
     pub async fn begin(&self, run: &RunId, skipped: &str) -> Result<(), SandboxError> {
         let (records, skipped) = (self.clone(), skipped.to_owned());
         self.blocking(run, move |files, run| {

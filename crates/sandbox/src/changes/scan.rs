@@ -54,7 +54,7 @@ pub(super) struct FileSnapshot {
     pub(super) at: i64,
     /// Files and symlinks, by path.
     pub(super) files: BTreeMap<PathBuf, FileEntry>,
-    /// Nothing behind this path was looked at; everything was, if there is none.
+    /// The path behind which nothing was scanned; everything was, if there is none.
     pub(super) end: Option<PathBuf>,
     /// Folders that may not be looked into.
     #[serde(default)]
@@ -145,7 +145,7 @@ const SECRET_ENDS: &[&str] = &[
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", "gcloud"];
 
-/// Returns whether the name of a file, or of a folder above it, says that it holds a secret.
+/// Returns whether the name of a file, or of a folder above it, marks a secret.
 pub(super) fn is_sensitive(path: &Path) -> bool {
     let below = path.strip_prefix(ROOT).unwrap_or(path);
     below.iter().skip(1).any(|part| {
@@ -271,7 +271,7 @@ fn bytes(dir: &Dir, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns whether a folder is none any more.
+/// Returns whether an error means that a folder was removed or replaced.
 fn is_no_folder(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)

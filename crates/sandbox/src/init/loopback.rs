@@ -10,7 +10,7 @@ use rustix::{
 const NEW_LINK: u16 = 16;
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const REQUEST_WITH_ANSWER: u16 = 0x5;
-/// `NLMSG_ERROR`, which also says that all went well.
+/// `NLMSG_ERROR`, which also reports success.
 const ANSWER: u16 = 2;
 /// The loopback is the first interface of every namespace.
 const LOOPBACK: i32 = 1;

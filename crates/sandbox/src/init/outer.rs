@@ -42,7 +42,7 @@ fn work(wish: &[&str]) -> Result<i32, InitError> {
     for group in groups {
         fs::write(Path::new(group).join("cgroup.procs"), "0").trying("joining the control group")?;
     }
-    // If memory runs out, this goes before anything else of the machine. Best effort: it is a wish.
+    // If memory runs out, this process is ended before anything else of the machine. Best effort.
     fs::write("/proc/self/oom_score_adj", "1000").ok();
     leave(whose == "root", net == "own-net")?;
     let mut inner = Command::new("/proc/self/exe")

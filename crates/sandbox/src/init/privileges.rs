@@ -78,8 +78,8 @@ pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitErr
     nice(NICE).map(drop).trying("stepping back behind the daemon")
 }
 
-/// Takes all the open files that the machine gives: as many descriptors may be on their way over sockets, those of
-/// other commands of this user among them, when this process hands one over. Best effort: it is a wish.
+/// Raises the limit of open files to the machine's maximum: as many descriptors may be in flight over sockets, those of
+/// other commands of this user among them, when this process hands one over. Best effort.
 pub(super) fn raise_open_files() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();

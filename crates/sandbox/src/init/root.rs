@@ -209,7 +209,7 @@ fn links() -> Result<(), InitError> {
     step().trying("making the system's links")
 }
 
-/// Writes the files that say who is here, and nothing about the machine.
+/// Writes the files that name the users, and nothing about the machine.
 fn etc(plan: &JailPlan) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     let home = "/mnt/user-data/workspace";
@@ -278,7 +278,7 @@ fn proc() -> Result<(), InitError> {
     mount_remount("/new/proc", flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)
 }
 
-/// Makes the new file system the root, and lets go of everything else.
+/// Makes the new file system the root, and releases everything else.
 fn leave_the_machine() -> io::Result<()> {
     unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;

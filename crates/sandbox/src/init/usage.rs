@@ -105,7 +105,7 @@ impl UsageProbe {
     }
 }
 
-/// Result of one look at `/proc`.
+/// Result of one check of `/proc`.
 #[derive(Default)]
 struct UsageSample {
     memory: u64,
