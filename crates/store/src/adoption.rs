@@ -40,7 +40,7 @@ impl Db {
         self.read_much(adoption, |adoption, tx| Box::pin(left(tx, adoption))).await
     }
 
-    /// Transfers a thread with its user's feedback; `false` if a run works on it, or the adoption is not wanted any
+    /// Transfers a thread with its user's feedback; `false` if it is in use, or the adoption is not wanted any
     /// more.
     pub async fn adopt_thread(&self, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
         let data = (adoption.clone(), thread.clone());
