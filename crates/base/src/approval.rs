@@ -1,10 +1,10 @@
-//! The port to the people who approve what an agent wants to do.
+//! The port to the people who approve an agent's actions.
 
 use crate::{BoxFuture, CallId, Decision, RunId, Tell, ThreadId};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Something that is not done before somebody approves it.
+/// An action that needs a person's approval first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalRequest {
     /// The thread.
@@ -19,22 +19,22 @@ pub struct ApprovalRequest {
     pub args: Value,
     /// The requested action, in a line for people.
     pub line: String,
-    /// All of it, where the line leaves something out.
+    /// The whole action, where the line leaves something out.
     pub whole: Option<Arc<str>>,
 }
 
 /// Knows the people who approve.
 pub trait Approver: Send + Sync {
-    /// Waits until somebody decided, or time ran out, which is a no. Tells
+    /// Waits for a decision, or for the end of the time, which is a denial. Emits
     /// [`crate::RunEvent::ApprovalRequested`] as soon as the question is durable. Asked again for the same
-    /// call, it goes on waiting, or says what was decided.
+    /// call, it continues to wait, or returns the decision.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision>;
 
-    /// Returns what the model is told of a call about which nobody was asked.
+    /// Returns the result for the model of a call for which no person could be asked.
     fn not_asked(&self) -> &'static str {
         "Error: nobody who may approve this was asked. Say what you would have done; do not try it in another way."
     }
 
-    /// Hears of what was refused without asking anybody.
+    /// Records a call that was refused without asking a person.
     fn refused<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ()>;
 }

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum BudgetScope {
     /// One run.
     Run,
-    /// The user for whom runs work.
+    /// The user that runs work for.
     Person,
     /// The room in which they are asked.
     Room,
@@ -33,7 +33,7 @@ impl BudgetScope {
     }
 }
 
-/// How long a budget lasts until it begins anew, at 00:00 UTC.
+/// Period of a budget. It begins again at 00:00 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetPeriod {
@@ -54,8 +54,8 @@ impl BudgetPeriod {
     }
 }
 
-/// A budget that refused a call: it is used up, or what is left of it does not suffice, or calls under way may use it up.
-/// Its words are the English ones of the API and the logs.
+/// A budget that refused a call: it is used up, or the remaining part does not suffice, or calls under way may use it
+/// up. Its words are the English ones of the API and the logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedBudget {
     /// Whose it is.
@@ -63,7 +63,7 @@ pub struct UsedBudget {
     /// How long it lasts; that of a run ends with the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<BudgetPeriod>,
-    /// When it begins anew, in milliseconds since 1970.
+    /// When it begins again, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<i64>,
     /// Whether something is left that calls under way may spend: asking in some minutes helps.
@@ -77,9 +77,9 @@ pub struct UsedBudget {
 /// The figures of a budget that does not suffice for a call: tokens, or millionths of its currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShortBudget {
-    /// Left of it.
+    /// The remaining amount.
     pub left: i64,
-    /// All of it.
+    /// The whole amount.
     pub limit: i64,
     /// Needed for the prompt and the shortest reply that is worth a call.
     pub needs: i64,

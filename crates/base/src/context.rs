@@ -1,7 +1,7 @@
 //! Parts of a thread that requests to models leave out, or have in other words: the thread keeps the messages, and this
-//! keeps which of them a model still sees. A restart makes the same requests of it.
+//! state records the ones that a model still sees. After a restart, the same state gives the same requests.
 //!
-//! Deliberately absent: when something is left out, and how that is told. That is the harness's.
+//! Deliberately absent: the time and the wording of an omission. Those are the harness's.
 
 use crate::{CallId, MessageId, RunId};
 use indexmap::IndexMap;
@@ -86,7 +86,7 @@ pub enum DelegationStatus {
     Failed,
     /// It took too long.
     TimedOut,
-    /// Somebody stopped it.
+    /// A person stopped it.
     Cancelled,
 }
 
@@ -101,8 +101,8 @@ impl ContextState {
         self.kept.extend(kept);
     }
 
-    /// Leaves out a beginning. `gone` tells which messages are left out with it: where their results are kept is of no
-    /// use any more.
+    /// Leaves out a beginning. `gone` returns whether a message is left out with it: the place of its result is not
+    /// needed any more.
     pub(crate) fn compact(&mut self, compaction: Arc<Compaction>, gone: impl Fn(&MessageId) -> bool) {
         let last = self.compaction.as_ref();
         let same = last.is_some_and(|last| last.run == compaction.run);
@@ -113,7 +113,7 @@ impl ContextState {
         self.compaction = Some(compaction);
     }
 
-    /// Forgets a message that is taken out of the thread: what reached up to it reaches up to the one before.
+    /// Forgets a message that is taken out of the thread: a mark at it moves to the message before.
     pub(crate) fn forget(&mut self, id: &MessageId, before: Option<&MessageId>) {
         self.kept.shift_remove(id);
         if self.masked.as_ref() == Some(id) {

@@ -1,4 +1,4 @@
-//! Fits texts into what a model can take, and says what was left out. All lengths are in characters.
+//! Fits texts into the limits of a model, and marks the omission. All lengths are in characters.
 
 /// The part that stays of a text that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Cut {
     }
 }
 
-/// Parts a text into its first so many characters, what is between, and its last so many; `None` if nothing is
+/// Splits a text into its first `head` characters, the middle, and its last `tail` characters; `None` if nothing is
 /// between.
 #[must_use]
 pub fn ends(text: &str, head: usize, tail: usize) -> Option<(&str, &str, &str)> {

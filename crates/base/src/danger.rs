@@ -20,18 +20,18 @@ pub use kind::Danger;
 use syntax::{ParsedCommand, ShellWord};
 use wrapped::Bare;
 
-/// Shells, which run what they are given as text.
+/// Shells, which run their text arguments.
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ash", "ksh", "fish"];
-/// Other programs that run what comes through a pipe.
+/// Other programs that run the text from a pipe.
 const INTERPRETERS: [&str; 5] = ["perl", "ruby", "node", "php", "deno"];
 /// Programs that fetch from the network.
 const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Subcommands of `systemctl` that change nothing.
 const LOOKS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
-/// A command is no longer, in bytes; what is longer has to be looked at.
+/// Maximum length of a script, in bytes; a person has to look at a longer one.
 pub const MAX_SCRIPT_BYTES: usize = 10_000;
-/// Maximum depth of command substitutions; what is deeper has to be looked at.
+/// Maximum depth of command substitutions; a person has to look at deeper ones.
 const MAX_SUBSTITUTION_DEPTH: usize = 32;
 
 /// Returns the worst danger of a script; `None` if nothing was found.
@@ -64,7 +64,7 @@ enum Origin {
     Said(String),
 }
 
-/// Looks at commands, each with what the one before gives it.
+/// Examines commands, each with the output of the one before.
 fn all(commands: &[ParsedCommand], depth: usize) -> Option<Danger> {
     let (mut fed, mut worst) = (None, None);
     for command in commands {
@@ -113,7 +113,7 @@ fn one(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Da
     given(&bare, command, fed, depth).or_else(|| act(&bare, depth)).or_else(reads)
 }
 
-/// Looks at what an interpreter is given to run.
+/// Examines the text or file that an interpreter is given to run.
 fn given(bare: &Bare<'_>, command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     let program = bare.program()?;
     let shell = SHELLS.contains(&program);
@@ -155,7 +155,7 @@ fn fetched(word: &ShellWord) -> bool {
     word.inner.iter().any(|command| matches!(origin(command), Some(Origin::Fetched)))
 }
 
-/// Looks at what a program does.
+/// Examines the effect of a program.
 fn act(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     let arguments = || texts(bare.arguments());
     let operands = || arguments().filter(|word| !word.starts_with('-'));
@@ -190,7 +190,7 @@ fn act(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     }
 }
 
-/// Looks at what `find` does with what it finds.
+/// Examines the actions of `find` on its results.
 fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     let mut rest = bare.arguments();
     if texts(rest).any(|word| word == "-delete") {

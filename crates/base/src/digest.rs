@@ -1,4 +1,4 @@
-//! Digests of texts and files, by which two of them are compared.
+//! Digests of texts and files, for comparison.
 
 use sha2::{Digest, Sha256};
 

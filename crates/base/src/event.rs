@@ -4,7 +4,7 @@ use crate::{CallId, Decision, Finish, MessageId, Outcome, RetryReason, Seq, Task
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
-/// Something that happened in a run. Readers get these from a replay ring; what must not be lost is
+/// An event of a run. Readers get these from a replay ring; information that must not be lost is
 /// in the thread log as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -25,7 +25,7 @@ pub enum RunEvent {
         /// The new part.
         delta: String,
     },
-    /// Changes of the thread are in its log. Never told in this form: it has all that nobody is shown.
+    /// Changes of the thread are in its log. Never sent in this form: it contains parts that are never shown.
     #[serde(skip)]
     Committed {
         /// The position of the thread's log behind them.
@@ -66,7 +66,7 @@ pub enum RunEvent {
         /// Whether it failed.
         error: bool,
     },
-    /// The agent wrote its list of what is to be done.
+    /// The agent wrote its to-do list.
     Todos {
         /// The list, whole.
         todos: Vec<Todo>,
@@ -76,24 +76,24 @@ pub enum RunEvent {
         /// The paths.
         paths: Vec<String>,
     },
-    /// A call waits for somebody's approval.
+    /// A call waits for a person's approval.
     #[serde(rename = "asked")]
     ApprovalRequested {
         /// The call.
         call: CallId,
-        /// Names the question to whoever decides.
+        /// Id of the question for the decision.
         key: String,
         /// The action that waits for approval, in a line for people.
         #[serde(rename = "wish")]
         request: String,
-        /// All of it, where the line leaves something out.
+        /// The whole action, where the line leaves something out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<Arc<str>>,
-        /// Until when somebody can decide, in milliseconds since 1970.
+        /// Deadline of the decision, in milliseconds since 1970.
         #[serde(default)]
         deadline: i64,
     },
-    /// Somebody decided, or time ran out.
+    /// A person decided, or time ran out.
     #[serde(rename = "decided")]
     ApprovalDecided {
         /// The call.

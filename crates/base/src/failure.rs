@@ -1,4 +1,4 @@
-//! Causes of failures and of new tries that people are told of. Callers word them in the person's language; the
+//! Causes of failures and of new tries, for people. Callers word them in the person's language; the
 //! words here are the English ones of the API and the logs.
 
 use crate::UsedBudget;
@@ -110,7 +110,7 @@ pub enum FailureCause {
          once; whoever runs this bot may raise the model's `max_tokens` or let it think less."
     )]
     OnlyThought,
-    /// A budget is used up, or too little of it is left: no model is asked until it begins anew.
+    /// A budget is used up, or too little is left: no model is asked until it begins again.
     #[error("{0}")]
     Budget(UsedBudget),
     /// No model is configured.
@@ -133,12 +133,12 @@ pub enum FailureCause {
     /// The thread could not be read.
     #[error("What was said before could not be read, so I cannot answer. Send it again later.")]
     History,
-    /// The thread could not take what people said.
+    /// The thread could not store the people's messages.
     #[error(
         "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log."
     )]
     Unheard,
-    /// The thread could not take what came of it.
+    /// The thread could not store the results.
     #[error("What was said could not be stored. Whoever runs this bot finds the reason in its log.")]
     Unstored,
     /// The code broke down.

@@ -1,6 +1,6 @@
 //! Templates of prompts.
 
-/// Fills the places of a template in one pass: what stands in a part is not filled in once more.
+/// Fills the places of a template in one pass: places inside an inserted part are not filled.
 #[must_use]
 pub fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     let (mut filled, mut rest) = (String::new(), template);

@@ -1,11 +1,11 @@
-//! Foreign text, made fit for a model to read: it cannot close or open the marks that tell a model whose
-//! words these are, and holds nothing that a person would not see.
+//! Foreign text, made fit for a model to read: it cannot close or open the marks that show a model the author of a
+//! text, and has no characters that a person would not see.
 //!
-//! The only place where that is done. Used wherever such text stands inside something that pudu wrote: people's
-//! messages and names, souls, skills, the pages of the web, and what is told of files. A mark is known in every
+//! The only place where that is done. Used wherever such text is inserted into a text of pudu: people's
+//! messages and names, souls, skills, the pages of the web, and descriptions of files. A mark is known in every
 //! spelling that a reader takes for it: other widths and alphabets, any case, spaces and joiners in between.
 //!
-//! Deliberately absent: who wrote what. That is told by a message's form (see [`crate::Human::told`]), which
+//! Deliberately absent: the authors of texts. A message's form shows them (see [`crate::Human::told`]), which
 //! no text can write, whatever is in it.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
@@ -80,10 +80,10 @@ const OPENING: &str = "<\u{fe64}\u{ff1c}\u{226e}\u{2c2}\u{2039}\u{2329}\u{3008}\
 const ALIKE: (&str, &str) =
     ("авсԁеһніјкӏмопрԛгѕтуѵԝхзαβγεηικνορςτυχωıɑɡօսⲟꞵ", "abcdehhijklmonpqrstyvwxzabyenikvopstuxwiagouob");
 
-/// Returns a text of several lines without reserved marks and without what cannot be seen.
+/// Returns a text of several lines without reserved marks and without invisible characters.
 #[must_use]
 pub fn text(foreign: &str) -> String {
-    // Most texts have nothing but what a keyboard writes, and open no mark.
+    // Most texts have only printable ASCII, tabs and line feeds, and open no mark.
     if foreign.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~') && byte != b'<') {
         return foreign.to_owned();
     }
@@ -92,7 +92,7 @@ pub fn text(foreign: &str) -> String {
     let mut rest = visible.as_str();
     while let Some((before, after)) = rest.split_once(opens) {
         out.push_str(before);
-        // It is as long as what stands before what is behind it.
+        // The sign is the part between `before` and `after`.
         let sign = rest.get(before.len()..rest.len() - after.len()).unwrap_or_default();
         out.push_str(if reserved(after) { "&lt;" } else { sign });
         rest = after;
@@ -104,7 +104,7 @@ fn opens(c: char) -> bool {
     OPENING.contains(c)
 }
 
-/// Returns a text in one line, cut at so many characters.
+/// Returns a text in one line, cut at `most` characters.
 #[must_use]
 pub fn line(foreign: &str, most: usize) -> String {
     let words = text(foreign).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -152,7 +152,7 @@ fn folded(text: &str) -> impl Iterator<Item = char> {
 /// Returns whether the text behind the opening sign makes it a reserved mark, opening or closing, or one of
 /// the form `<|name|>`.
 fn reserved(after: &str) -> bool {
-    // No name is longer; what is skipped before it is not counted.
+    // No reserved name is longer; characters skipped before the name do not count.
     const MAX_NAME_CHARS: usize = 64;
     let mut letters = folded(after).peekable();
     if letters.peek() == Some(&'|') {

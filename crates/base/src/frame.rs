@@ -1,9 +1,9 @@
-//! Markup that tells a model who wrote what: by the form of a message, which no text can write.
+//! Markup that shows a model the author of each text: by the form of a message, which no text can write.
 //!
-//! A header stands before the words, from the first line, which is one JSON object, to the first empty line.
-//! If several people share a thread, each line of their words is quoted. So everything that a person, a name
-//! or a file contains stands behind a sign that only pudu writes, however it is spelled. `prompt/messages.md` of the
-//! harness tells the model so.
+//! A header precedes the words, from the first line, which is one JSON object, to the first empty line.
+//! If several people share a thread, each line of their words is quoted. So all content of a person, a name
+//! or a file is behind a sign that only pudu writes, however it is spelled. `prompt/messages.md` of the
+//! harness describes this to the model.
 //!
 //! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.
 
@@ -11,9 +11,9 @@ use crate::{Human, MemoryNote, Reminder, foreign, pointed};
 use serde::Serialize;
 use std::{borrow::Cow, fmt::Write};
 
-/// So many characters of a name are told.
+/// Maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 100;
-/// So many of a note.
+/// Maximum length of a note, in characters.
 const MAX_NOTE_CHARS: usize = 500;
 
 /// The first line of a message.
@@ -57,7 +57,7 @@ impl Human {
         Self { guide: Some(guide.into()), ..Self::new(id, "") }
     }
 
-    /// Returns the text for the model: who says it and when, which files came along, the words, and below them the
+    /// Returns the text for the model: the author and the time, the files, the words, and below them the
     /// content that they point at.
     #[must_use]
     pub fn told(&self) -> Cow<'_, str> {
@@ -86,7 +86,7 @@ impl Human {
         Cow::Owned(told)
     }
 
-    /// Returns all that stands before the words. None of its lines is empty.
+    /// Returns the header before the words. None of its lines is empty.
     fn head(&self) -> String {
         let line = |text: &String| foreign::line(text, MAX_NAME_CHARS);
         let from =
@@ -104,7 +104,7 @@ impl Human {
 }
 
 impl Reminder {
-    /// Returns what the model is told, in a mark that no foreign text can write.
+    /// Returns the text for the model, in a mark that no foreign text can write.
     #[must_use]
     pub fn told(&self) -> String {
         format!("<system-reminder>\n{}\n</system-reminder>", self.text)

@@ -1,9 +1,9 @@
-//! The goal of a thread: what its runs work towards until it is reached.
+//! The goal of a thread: the aim of its runs until it is reached.
 
 use crate::MessageId;
 use serde::{Deserialize, Serialize};
 
-/// How often a run goes on by itself after one request, if nothing else is said.
+/// Default maximum number of automatic continuations of a run after one request.
 const MAX_CONTINUATIONS: u32 = 8;
 
 /// A goal that a person set.
@@ -13,7 +13,7 @@ pub struct Goal {
     pub objective: String,
     /// When it was set, in milliseconds since 1970.
     pub since: i64,
-    /// How often a run went on by itself, since people spoke last.
+    /// Number of automatic continuations of runs since people spoke last.
     #[serde(default)]
     pub continuations: u32,
     /// How often it may.
@@ -33,7 +33,7 @@ pub struct GoalVerdict {
     pub answer: MessageId,
     /// A digest of its words.
     pub digest: String,
-    /// How the goal stands.
+    /// State of the goal.
     pub standing: GoalStanding,
     /// Why, in the evaluating model's words.
     pub reason: String,
@@ -42,7 +42,7 @@ pub struct GoalVerdict {
     pub rest: Option<GoalRest>,
 }
 
-/// How a goal stands.
+/// State of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalStanding {
@@ -52,9 +52,9 @@ pub enum GoalStanding {
     NotYet,
     /// Nothing shows whether it is reached.
     NoEvidence,
-    /// Only a person can say what is missing.
+    /// Only a person can supply the missing part.
     NeedsPerson,
-    /// Something failed that the agent cannot mend.
+    /// Something failed that the agent cannot fix.
     Failed,
     /// It waits for something outside.
     Waits,

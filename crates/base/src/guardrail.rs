@@ -1,4 +1,4 @@
-//! The port to what decides, without people, whether a tool may be called.
+//! The port to the automatic decision whether a tool may be called.
 
 use crate::{BoxFuture, CallId, RunId, ThreadId};
 use serde_json::Value;
@@ -20,8 +20,8 @@ pub struct GuardedCall {
     pub is_subagent: bool,
 }
 
-/// Decides on each call of a run before it is made, and before people are asked. Whoever implements it knows for whom
-/// the run works: nothing of that comes from the call.
+/// Decides on each call of a run before it is made, and before people are asked. The implementation knows the user
+/// that the run works for: nothing about the user comes from the call.
 pub trait Guardrail: Send + Sync {
     /// Decides on a call. A provider that fails has decided as well, by the operator's rule.
     fn evaluate<'a>(&'a self, call: &'a GuardedCall) -> BoxFuture<'a, GuardrailVerdict>;

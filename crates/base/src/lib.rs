@@ -2,8 +2,8 @@
 //! models, tools, sandboxes and logs implement.
 //!
 //! Deliberately absent: IO. Nothing here opens a file, a socket or a database, knows a chat platform, or
-//! reads the environment. Every other crate may use these words, so a change here is a change to what is
-//! stored and sent: snapshots in `tests/` show it.
+//! reads the environment. Every other crate may use these types, so a change here is a change of the
+//! stored and sent data: snapshots in `tests/` show it.
 
 mod approval;
 mod budget;

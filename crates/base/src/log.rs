@@ -23,7 +23,7 @@ pub trait ThreadLog: Send + Sync {
 /// Why the log did not take or give updates.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Somebody else appended first: load again, or stop.
+    /// Another writer appended first: load again, or stop.
     #[error("the thread has moved on from position {at}")]
     Conflict {
         /// The position that was expected.

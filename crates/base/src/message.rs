@@ -4,7 +4,7 @@ use crate::{CallId, MessageId, Outcome, Pointed, SharedFile, TaskReport, Usage, 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// One message of a thread. The system prompt is not one: it is made anew for each request.
+/// One message of a thread. The system prompt is not one: it is made for each request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
@@ -67,7 +67,7 @@ pub struct Human {
     /// The author's display name, in a thread that several people share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
-    /// The platform's id of that person. Anybody may take another's name, and nobody another's id.
+    /// The platform's id of that person. People can take another's name, but not another's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<String>,
     /// When it was said, with the time zone, in words for the model.
@@ -76,10 +76,10 @@ pub struct Human {
     /// Remarks of pudu on the message, a line each, such as files that could not be fetched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Instructions that stand below the words, such as those of a skill that they ask for. Shown to nobody.
+    /// Instructions below the words, such as those of a skill that they ask for. Never shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide: Option<String>,
-    /// Files that came with it, or with what it points at.
+    /// Files that came with the message, or with the content that it points at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,
     /// Content of others that it points at, such as the message that it answers.
@@ -90,7 +90,7 @@ pub struct Human {
     pub recalled: Option<MemoryNote>,
 }
 
-/// Memory of a user or a room, as a thread was told it. A run for another one is not told it again.
+/// Memory of a user or a room, as written into a thread. A run for another user does not repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryNote {
     /// The user or the room.
@@ -151,8 +151,8 @@ impl Assistant {
     }
 }
 
-/// Parts of a reply that its provider wants back as they were, such as signed thoughts. Only the wire that made them
-/// knows what is in them, and only the same model of the same provider gets them.
+/// Parts of a reply that its provider wants back unchanged, such as signed thoughts. Only the wire that made them
+/// can read them, and only the same model of the same provider gets them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderParts {
     /// Names the wire, the provider's host and the model.
@@ -172,9 +172,9 @@ pub enum Finish {
     Length,
     /// The provider's content filter cut it.
     Filtered,
-    /// The provider paused a long reply, which goes on when it is sent back.
+    /// The provider paused a long reply, which continues when it is sent back.
     Paused,
-    /// The stream was stopped or broke; the text is what had come by then.
+    /// The stream was stopped or broke; the text is the part received by then.
     Partial,
 }
 
@@ -186,7 +186,7 @@ impl Finish {
     }
 }
 
-/// One wish of the model to call a tool.
+/// One request of the model to call a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Its id, which the result repeats.
@@ -231,7 +231,7 @@ pub struct ToolResult {
     pub task: Option<Box<TaskReport>>,
 }
 
-/// Words of pudu itself to the model, which nobody said and nobody is shown. They stay where they were first told, so
+/// Words of pudu itself to the model, which no person said and no person sees. They stay at their first place, so
 /// that each request begins like the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reminder {
@@ -274,7 +274,7 @@ pub struct Question {
     pub options: Vec<String>,
 }
 
-/// Decision about a call that somebody had to approve.
+/// Decision about a call that needed approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The requested action, in a line.
@@ -285,7 +285,7 @@ pub struct Decision {
     /// The name of the approver; `None` if time ran out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Whether nobody was asked, because none of those who may decide would have seen the question.
+    /// Whether no person was asked, because none of those who may decide would have seen the question.
     #[serde(rename = "unasked", default, skip_serializing_if = "std::ops::Not::not")]
     pub not_asked: bool,
 }

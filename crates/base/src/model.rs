@@ -16,8 +16,8 @@ pub trait Model: Send + Sync {
     /// Returns the name under which people know it.
     fn name(&self) -> &str;
 
-    /// Returns how many tokens prompt and answer may have together. Where nobody knows, what most models
-    /// take today.
+    /// Returns the maximum number of tokens of prompt and answer together. The default is the window of most models
+    /// today.
     fn context_window(&self) -> u64 {
         128_000
     }
@@ -37,7 +37,7 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns whether it understands nothing and only says what it is told: it is not asked to judge, to suggest or to learn.
+    /// Returns whether the model understands nothing and only echoes: it is not asked to judge, to suggest or to learn.
     fn only_echoes(&self) -> bool {
         false
     }
@@ -66,13 +66,13 @@ pub struct Request {
     pub thinking: Thinking,
     /// How it answers, where its own configuration does not decide that.
     pub sampling: Sampling,
-    /// How many tokens a reply may have at most, whatever anybody configured: a budget pays for no more.
+    /// Maximum number of tokens of a reply, regardless of the configuration: a budget pays for no more.
     pub most: Option<u32>,
-    /// The caller, for whom it counts.
+    /// The caller that the usage is counted for.
     pub caller: ModelCaller,
 }
 
-/// How a model answers; what is not said here its configuration decides.
+/// How a model answers; the model's configuration decides the values that are not set here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampling {
     /// How freely it chooses words, from 0 to 2.
@@ -81,7 +81,7 @@ pub struct Sampling {
     pub max_tokens: Option<u32>,
 }
 
-/// How hard a model thinks before it answers. A model that cannot be told so takes no notice.
+/// How hard a model thinks before it answers. A model without such a setting ignores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
@@ -120,7 +120,7 @@ impl Thinking {
         Self::ALL.into_iter().find(|thinking| thinking.name().eq_ignore_ascii_case(word.trim()))
     }
 
-    /// Reads DeerFlow's two options: whether the model thinks, and how hard. Without either, nothing is said.
+    /// Reads DeerFlow's two options: whether the model thinks, and how hard. `None` without either.
     #[must_use]
     pub fn of_options(enabled: Option<bool>, effort: Option<&str>) -> Option<Self> {
         match (enabled, effort) {
@@ -173,7 +173,7 @@ pub enum Delta {
     Finish(Finish),
     /// The name of the model that answers from here on, where another one takes the place of the one that was asked.
     Model(String),
-    /// The call failed and is made again: what came before does not count.
+    /// The call failed and is made again: earlier deltas do not count.
     Again {
         /// Which try failed, from 1.
         attempt: u32,
@@ -181,12 +181,12 @@ pub enum Delta {
         wait: Duration,
         /// Why.
         reason: RetryReason,
-        /// Whether nobody charges for what failed, unless something came: [`ModelError::is_free`].
+        /// Whether the failed call is not charged, unless something came: [`ModelError::is_free`].
         free: bool,
     },
 }
 
-/// Why a model gave no whole reply, named by what the caller can do.
+/// Why a model gave no whole reply, by the caller's options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// It is overloaded or limits the rate: ask again later.
@@ -235,7 +235,7 @@ pub enum ModelError {
     /// The reply has media that are no images, or too many and too large ones, and no words. Asking for words, or another model, helps.
     #[error("the model answered with media alone")]
     OnlyMedia,
-    /// A budget is used up, or too little of it is left, so the model was not asked. Asking later helps.
+    /// A budget is used up, or too little is left, so the model was not asked. Asking later helps.
     #[error("the model was not asked: {0}")]
     Budget(UsedBudget),
 }
@@ -250,7 +250,7 @@ impl ModelError {
         )
     }
 
-    /// Returns whether nobody charges for a request that ended so: it was turned away before anything was made.
+    /// Returns whether a request that ended so is not charged: it was turned away before anything was made.
     #[must_use]
     pub fn is_free(&self) -> bool {
         !self.retriable() && !matches!(self, Self::Filtered(_) | Self::OnlyMedia)

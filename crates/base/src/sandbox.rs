@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 /// A thread, and the user in whose folder its files are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadFolder {
-    /// The user; that of everything local if nobody else is known.
+    /// The user; the local user if no other is known.
     pub owner: UserId,
     /// The thread.
     pub thread: ThreadId,
@@ -44,8 +44,8 @@ pub trait SandboxProvider: Send + Sync {
         self.acquire(folder)
     }
 
-    /// Releases a thread's sandbox: nobody works in it for now. Its files stay; everything else may be let
-    /// go.
+    /// Releases a thread's sandbox: it is not used for now. Its files stay; everything else may be
+    /// released.
     fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()>;
 
     /// Returns whether all files that commands see in a thread's folder are on this machine.
@@ -84,7 +84,7 @@ pub trait Sandbox: Send + Sync {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 
     /// Like `exec`, with variables of this one command besides those of the sandbox. Where a sandbox has no better way,
-    /// they stand before the script.
+    /// they are written before the script.
     fn exec_with<'a>(
         &'a self,
         command: &'a ShellCommand,
@@ -114,7 +114,7 @@ pub trait Sandbox: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>>;
 
     /// Returns the size of a plain file, in bytes. Fails if a symlink leads to it, as far as the sandbox can
-    /// tell.
+    /// know.
     fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
         Box::pin(async move {
             match self.read(path, 0).await {

@@ -1,12 +1,12 @@
 //! Secrets that people give for skills: environment variables of commands, by names that can do no harm. The port keeps
-//! their values away from whoever has only to know the names.
+//! their values away from callers that need only the names.
 
 use std::fmt;
 
 /// Maximum length of a secret's name, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Variables that change what a program loads, runs or trusts: no skill and no person sets them.
+/// Variables that change the files that a program loads, runs or trusts: no skill and no person sets them.
 const TAKEN: [&str; 61] = [
     "ALL_PROXY",
     "BROWSER",

@@ -1,16 +1,16 @@
-//! Files that people send, and what is known of their content.
+//! Files that people send, and the known facts about their content.
 
 use crate::foreign;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// So many headings of a document are shown to the model.
+/// Maximum number of a document's headings shown to the model.
 const HEADINGS: usize = 50;
-/// So many characters of a heading.
+/// Maximum length of a heading, in characters.
 const HEADING: usize = 120;
-/// So many of a file's name.
+/// Maximum length of a file's name, in characters.
 const NAME: usize = 255;
-/// So many of a note, or of what a document is.
+/// Maximum length of a note, or of a document's description, in characters.
 const WORDS: usize = 500;
 
 /// A file that a person sent, as the agent finds it in its sandbox.
@@ -65,7 +65,7 @@ pub enum UnreadCause {
     TooSlow,
     /// The reader crashed on it.
     Broken,
-    /// There was nobody to read it.
+    /// No reader was available.
     Unavailable,
 }
 
@@ -117,7 +117,7 @@ impl DocumentText {
 }
 
 impl SharedFile {
-    /// Returns what the model is told of it. Nothing of the file, nor its name, can pass for anybody's words.
+    /// Returns the description for the model. Neither the file's content nor its name can pass for a person's words.
     #[must_use]
     pub fn told(&self) -> String {
         let Self { size, path, .. } = self;

@@ -1,5 +1,5 @@
 //! A run's view of a skill. It was read before the run starts, so that a run needs no IO for it and sees one
-//! version of it from its beginning to its end.
+//! version from its beginning to its end.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Default for SkillInvocation {
     }
 }
 
-/// Secrets that a skill needs from the person for whom it works.
+/// Secrets that a skill needs from the person that it works for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillSecrets {
     /// The secrets.

@@ -15,19 +15,19 @@ pub struct ThreadState {
     /// the run that presented it last.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub artifacts: IndexMap<String, RunId>,
-    /// Calls that were begun and have no result yet. After a crash they tell what may have had an effect.
+    /// Calls that were begun and have no result yet. After a crash they show the possible effects.
     #[serde(default, skip_serializing_if = "IndexSet::is_empty")]
     pub begun: IndexSet<CallId>,
     /// How often a death of the process cut each call, since people spoke last; 0 if only a stop in order did.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub interrupted: IndexMap<CallId, u32>,
-    /// The agent's own list of what is to be done.
+    /// The agent's own to-do list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
     /// Digests of the files that the agent has read.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Arc<Marks>,
-    /// Which tools the agent has searched for, of those that are not told to it one by one.
+    /// The tools that the agent has searched for, among those that are not listed to it one by one.
     #[serde(default, skip_serializing_if = "Promoted::is_empty")]
     pub promoted: Promoted,
     /// The parts that models do not see any more as they were.
@@ -134,13 +134,13 @@ pub enum Update {
     Interrupt(CallId),
     /// Likewise, where the process before was stopped in order: the call is not to blame.
     Suspend(CallId),
-    /// The agent's list of what is to be done, whole.
+    /// The agent's whole to-do list.
     Todos(Vec<Todo>),
-    /// The agent knows what stands in a file.
+    /// The agent knows a file's content.
     Mark {
         /// The file's sandbox path.
         path: String,
-        /// A digest of what stands there.
+        /// A digest of the content.
         digest: String,
     },
     /// The agent found tools. Those from another catalogue are forgotten.
@@ -167,7 +167,7 @@ pub enum Update {
         /// The fields.
         fields: Arc<Value>,
     },
-    /// The thread is as it was at another time, or as somebody wants it. Rare, and as large as the thread.
+    /// The thread is restored to an earlier or a requested state. Rare, and as large as the thread.
     Restore(Arc<ThreadState>),
     /// Models see a block in place of the thread's beginning from now on.
     Compact(Arc<Compaction>),
@@ -248,7 +248,7 @@ impl ThreadState {
         state
     }
 
-    /// Returns what people are asked, if the thread waits for their answer.
+    /// Returns the question to people, if the thread waits for their answer.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         let results = self.messages.values().rev().map_while(|message| match &**message {

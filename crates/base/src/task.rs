@@ -1,5 +1,5 @@
-//! A sub-agent's work on a task: its stages, its steps, and how it ended. What is [kept](TaskStage::is_kept) stands in the
-//! log of the parent's thread.
+//! A sub-agent's work on a task: its stages, its steps, and how it ended. The [kept](TaskStage::is_kept) stages are in
+//! the log of the parent's thread.
 //!
 //! Deliberately absent: the state of a thread. Steps are for people and programs that read the log; no model sees them,
 //! and the fold of a thread leaves them out.
@@ -111,11 +111,11 @@ pub struct TaskEnd {
     /// The limit that ended it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// The model; empty if nobody knows any more.
+    /// The model; empty if unknown by now.
     pub model: String,
     /// Its usage, as far as it is known.
     pub usage: Usage,
-    /// The report, or what went wrong; at most [`MAX_TASK_TEXT_CHARS`].
+    /// The report, or the error; at most [`MAX_TASK_TEXT_CHARS`].
     pub text: String,
     /// Whether that was longer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -184,7 +184,7 @@ pub enum TaskStatus {
     Completed,
     /// Without one.
     Failed,
-    /// Somebody stopped the run that it worked for.
+    /// A person stopped the run that it worked for.
     Cancelled,
     /// It took too long.
     TimedOut,
@@ -214,7 +214,7 @@ impl StopReason {
     }
 }
 
-/// Returns a text as it is kept, and whether something of it is left out.
+/// Returns a text cut to [`MAX_TASK_TEXT_CHARS`], and whether it was cut.
 #[must_use]
 pub fn cut(text: &str) -> (String, bool) {
     match text.char_indices().nth(MAX_TASK_TEXT_CHARS) {

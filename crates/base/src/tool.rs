@@ -18,16 +18,16 @@ pub trait Tool: Send + Sync {
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
     /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
-    /// do not tell.
+    /// do not show it.
     fn note(&self, _args: &Value) -> Option<String> {
         None
     }
 
-    /// Looks at a call before people are asked to approve it, and changes nothing. Returns what they are to read, if its
-    /// arguments alone do not tell.
+    /// Examines a call before people are asked to approve it, and changes nothing. Returns a text for them, if the
+    /// call's arguments alone do not show its effect.
     ///
     /// # Errors
-    /// When the call cannot be made, whatever people say: nobody is asked.
+    /// When the call cannot be made in any case: people are not asked.
     fn examine<'a>(&'a self, _args: &'a Value) -> BoxFuture<'a, Result<Option<String>, ToolError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -46,7 +46,7 @@ pub trait Tool: Send + Sync {
 /// The one whose words a tool's results are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOrigin {
-    /// Pudu's own, or what its tool has framed already.
+    /// Pudu's own, or text that its tool has framed already.
     Pudu,
     /// Words of files and of programs that print: they have to stay letter by letter.
     Files,
@@ -96,14 +96,14 @@ pub struct ToolCx {
     pub marks: Arc<Marks>,
     /// Receives the call's progress.
     pub events: Tell,
-    /// The tools that whoever works for the call may use; all that the agent has if not said.
+    /// The tools that a worker of the call may use; all of the agent's tools if not set.
     pub allowed_tools: Option<Arc<[String]>>,
 }
 
 /// Maximum number of files that go to people with one answer.
 pub const MAX_ARTIFACTS: usize = 20;
 
-/// Takes what a call tells while it works.
+/// Receives the events of a call while it works.
 pub type Tell = Arc<dyn Fn(RunEvent) + Send + Sync>;
 
 /// Output of a tool call.
@@ -111,7 +111,7 @@ pub type Tell = Arc<dyn Fn(RunEvent) + Send + Sync>;
 pub struct ToolOutput {
     /// The text for the model: all that there is, within the tool's own limit.
     pub text: String,
-    /// How the text is shortened if it is not stored whole elsewhere; `None` keeps all of it.
+    /// How the text is shortened if it is not stored whole elsewhere; `None` keeps the whole text.
     pub cut: Option<Cut>,
     /// Whether there was more than the tool takes in.
     pub partial: bool,
@@ -137,14 +137,14 @@ impl From<String> for ToolOutput {
     }
 }
 
-/// Why a tool failed. The text is for the model, which may mend its call.
+/// Why a tool failed. The text is for the model, which may correct its call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
 
 /// A tool as its author writes it: a name, a sentence, an argument type and a function.
 pub trait TypedTool: Send + Sync + 'static {
-    /// The arguments; their schema is what the model sees.
+    /// The arguments; the model sees their schema.
     type Args: DeserializeOwned + JsonSchema + Send;
     /// The name.
     const NAME: &'static str;
@@ -154,7 +154,7 @@ pub trait TypedTool: Send + Sync + 'static {
     const IDEMPOTENT: bool = false;
     /// Author of the words of its results.
     const ORIGIN: ResultOrigin = ResultOrigin::Pudu;
-    /// Whether the model may say why it calls it, for the people who watch.
+    /// Whether the model may give the purpose of a call, for the people who watch.
     const HAS_PURPOSE: bool = false;
 
     /// Returns its description, if that depends on how it was set up.
@@ -163,7 +163,7 @@ pub trait TypedTool: Send + Sync + 'static {
     }
 
     /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
-    /// do not tell.
+    /// do not show it.
     fn note(&self, _args: &Self::Args) -> Option<String> {
         None
     }
@@ -200,7 +200,7 @@ fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Adds the argument in which a model says why it calls a tool. The tool itself never sees it.
+/// Adds the argument for the purpose of a call. The tool itself never sees it.
 fn add_purpose(schema: &mut Value) {
     let about = "Why you do this, in three to eight words for the people who watch, in their language, such as \
                  \"Reading the sales figures\". Give it first.";
@@ -209,8 +209,8 @@ fn add_purpose(schema: &mut Value) {
     }
 }
 
-/// Returns a purpose as people see it. It is a model's text: it stays one short line, and names nobody so that a
-/// platform would call them.
+/// Returns a purpose as people see it. It is a model's text: it stays one short line, and mentions no person in a form
+/// that a platform would notify.
 fn purpose(args: &Value) -> Option<String> {
     let line = foreign::line(args.get(PURPOSE_ARGUMENT)?.as_str()?, MAX_PURPOSE_CHARS);
     let line = line.trim_end_matches(['.', '…', '。', ' ']).replace('@', "＠");

@@ -27,7 +27,7 @@ fn is_zero(tokens: &u64) -> bool {
 }
 
 impl Usage {
-    /// Returns the usage of a call whose provider tells no more than input and output.
+    /// Returns the usage of a call whose provider reports only input and output.
     #[must_use]
     pub fn plain(input: u64, output: u64) -> Self {
         Self { input, output, ..Self::default() }
@@ -80,7 +80,7 @@ pub enum ModelCaller {
     Memory,
     /// The verdict on a thread's goal.
     Goal,
-    /// The look at a skill before it is kept.
+    /// The check of a skill before it is kept.
     Moderation,
     /// Help for people who write: follow-up questions, another wording.
     Assistance,
@@ -137,11 +137,11 @@ pub struct Spending {
     pub caller: ModelCaller,
     /// The model's name.
     pub model: String,
-    /// Tokens of the calls whose provider told them.
+    /// Tokens of the calls whose provider reported them.
     pub usage: Usage,
     /// Number of calls.
     pub calls: u64,
-    /// Number of calls whose provider did not tell their usage, or that were cut before it could.
+    /// Number of calls whose provider did not report their usage, or that were cut before it could.
     pub unreported: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::digest;
 use serde::{Deserialize, Serialize};
 
-/// A user without an id of their own: whoever talks in the terminal, on the page and by the API's token.
+/// A user without an id of their own: the one in the terminal, on the page and with the API's token.
 const LOCAL: &str = "default";
 
 /// Maximum length of an id, in characters: the names of folders have 255 at most.

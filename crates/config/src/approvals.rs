@@ -13,13 +13,13 @@ use std::{collections::BTreeSet, time::Duration};
 pub struct ApprovalsConfig {
     /// Handling of commands that look dangerous.
     pub dangerous: Dangerous,
-    /// Whether an agent that changes itself needs somebody's approval.
+    /// Whether an agent needs approval to change itself.
     pub agent_changes: bool,
-    /// Whether an agent that makes or changes a skill needs somebody's approval.
+    /// Whether an agent needs approval to create or change a skill.
     pub skill_changes: bool,
-    /// Tools that need somebody's approval for every call.
+    /// Tools that need approval for every call.
     pub tools: BTreeSet<String>,
-    /// How long somebody can decide.
+    /// Time limit of a decision.
     pub timeout: Duration,
 }
 
@@ -28,8 +28,8 @@ const DANGEROUS: &[(&str, Dangerous)] =
 
 const CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
 
-/// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so. A tool may say of
-/// itself that it needs approval.
+/// Reads the `approvals` section. On the host's own shell, dangerous commands are blocked by default. A tool's own
+/// entry may require approval, too.
 pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig]) -> ApprovalsConfig {
     let section = top.section("approvals");
     let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
@@ -73,8 +73,8 @@ const MIN_LETTERS: usize = 4;
 /// Longer names are no tool's: models take none.
 const MAX_LETTERS: usize = 64;
 
-/// Refuses a name that no tool can have, or that is almost a tool's: the call that it was to guard would be made. Tools of
-/// MCP servers are not known here.
+/// Refuses a name that no tool can have, or that is almost a tool's: the call that it was to guard would be made. Tools
+/// of MCP servers are not known here.
 pub(super) fn check_name(section: &Section<'_>, key: &str, name: &str) {
     if is_own_tool(name) {
         return;

@@ -9,16 +9,16 @@ pub struct Assistance {
     pub max_suggestions: u32,
     /// Whether any are.
     pub suggests: bool,
-    /// Rules for texts that are worded anew; none are if `None`.
+    /// Rules for polishing texts; no text is polished if `None`.
     pub polish: Option<PolishRules>,
 }
 
-/// Rules for texts that are worded anew.
+/// Rules for polishing texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolishRules {
     /// Maximum length of a text, in characters.
     pub max_chars: usize,
-    /// Name of the model that words it; the first one if none.
+    /// Name of the model that polishes; the first one if none.
     pub model: Option<String>,
 }
 

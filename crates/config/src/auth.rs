@@ -1,8 +1,8 @@
-//! Sign-in: who may come from where, and the secrets that prove it.
+//! Sign-in: the allowed origins and proxies, and the secrets of sessions and tokens.
 //!
-//! The variables are DeerFlow's. `AUTH_JWT_SECRET` signs sessions; `DEER_FLOW_INTERNAL_AUTH_TOKEN` lets a program of the
-//! installation act for a user; `DEER_FLOW_AUTH_DISABLED` switches sign-in off, except in production.
-//! `GATEWAY_ENABLE_DOCS` switches off what tells strangers of the API.
+//! The variables are DeerFlow's. `AUTH_JWT_SECRET` signs sessions; `DEER_FLOW_INTERNAL_AUTH_TOKEN` lets a program of
+//! the installation act for a user; `DEER_FLOW_AUTH_DISABLED` switches sign-in off, except in production.
+//! `GATEWAY_ENABLE_DOCS` switches off the pages that describe the API to strangers.
 //!
 //! Sign-in by providers is in `oidc.rs`.
 
@@ -26,13 +26,13 @@ const MIN_SECRET_BYTES: usize = 16;
 pub struct AuthConfig {
     /// The origins of other pages that may use the API, as browsers name them.
     pub cors_origins: Vec<String>,
-    /// The proxies that are believed for whom they ask.
+    /// Proxies whose report of the client's address is trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// The key that signs sessions; one in the home if `None`.
     pub jwt_secret: Option<SecretString>,
-    /// The token by which a program of the installation acts for a user; nobody may if `None`.
+    /// The token by which a program of the installation acts for a user; no program may if `None`.
     pub internal_token: Option<SecretString>,
-    /// Whether nobody is asked to sign in, and everybody is the operator.
+    /// Whether sign-in is disabled. Every caller is then the operator.
     pub disabled: bool,
     /// Whether sessions may outlive the browser over plain HTTP.
     pub insecure_persistence: bool,
@@ -85,7 +85,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
     }
 }
 
-/// Reads whether visitors may make themselves an account. DeerFlow lets them where nothing is said; pudu does not.
+/// Reads whether visitors may make themselves an account. DeerFlow's default is yes; pudu's is no.
 pub(super) fn registration(top: &Section<'_>) -> bool {
     top.section("auth").section("local").flag("allow_registration").or(false)
 }

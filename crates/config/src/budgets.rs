@@ -1,4 +1,5 @@
-//! Limits of what runs spend: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own `budgets`.
+//! Limits of the spending of runs: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own
+//! `budgets`.
 
 use super::{model::ModelConfig, model_name, quantity::NumberUnit, reader::Section};
 use pudu_client::{
@@ -78,7 +79,7 @@ pub(super) fn of_run(top: &Section<'_>) -> TokenBudget {
     read.budget()
 }
 
-/// Reads such a budget; what it does not say is as it is told before.
+/// Reads a `token_budget`; absent keys keep their values in `before`.
 pub(super) fn token_budget(section: &Section<'_>, before: TokenBudgetConfig) -> TokenBudgetConfig {
     let read = TokenBudgetConfig {
         enabled: section.flag("enabled").or(before.enabled),

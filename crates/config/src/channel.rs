@@ -1,11 +1,11 @@
-//! The accounts under `channels:`: which bots there are, who may speak to them, and how they behave.
+//! The accounts under `channels:`: the bots, the people who may speak to them, and the bots' behaviour.
 //!
-//! An account's name is its key; its platform is `type:`, or the key where that is not said, so two bots of one
-//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
-//! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
+//! An account's name is its key; its platform is `type:`, or the key if there is no `type:`, so two bots of one
+//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and without
+//! `enabled` it is on as soon as it has credentials. An account that is off has no required keys.
 //!
 //! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
-//! line in [`READERS`]; its line in `other.rs` goes.
+//! line in [`READERS`]; remove its line from `other.rs`.
 
 mod context;
 mod dingtalk;
@@ -55,7 +55,7 @@ pub struct AccountConfig {
 }
 
 impl AccountConfig {
-    /// Notes what the account's connection is made of.
+    /// Stores a fingerprint of the values that the account's connection is made with.
     pub(super) fn stamped(self, keys: &IndexMap<String, Key>) -> Self {
         let below = format!("channels.{}.", self.name);
         let mut hasher = DefaultHasher::new();
@@ -75,7 +75,7 @@ pub trait Platform: fmt::Debug + Send + Sync {
     /// Returns in a word how events come.
     fn transport(&self) -> &'static str;
 
-    /// Returns what no log may say; first that by which the platform knows the bot.
+    /// Returns the secrets that no log may contain; first the one by which the platform knows the bot.
     fn secrets(&self) -> Vec<&SecretString>;
 
     /// Returns whether the bot is open to everyone if no list restricts it.
@@ -103,7 +103,7 @@ struct PlatformReader {
     credentials: &'static [&'static str],
     /// Reads an account; `None` when something is missing, which is reported if the account is on.
     read: fn(&Section<'_>) -> Option<Arc<dyn Platform>>,
-    /// Reads the id of a person, or says what to write.
+    /// Reads the id of a person; the error says how to write one.
     user: ReadId,
     /// Reads the id of a chat, likewise.
     chat: ReadId,
@@ -128,36 +128,36 @@ pub struct AccountPolicy {
     pub allowed_chats: Allow,
     /// Whether people make themselves known by a code.
     pub pairing: bool,
-    /// Ids of the approvers; if empty, the person for whom the run works.
+    /// Ids of the approvers; if empty, the person that the run works for approves.
     pub approvers: BTreeSet<String>,
     /// Handling of messages that come during a run.
     pub follow_ups: FollowUpMode,
     /// The agent that answers, and how.
     pub session: SessionOverrides,
-    /// Whether people choose who answers; if nothing is said, they do unless `session` names an agent.
+    /// Whether people choose who answers; if not set, they do unless `session` names an agent.
     pub agent_choice: Option<Choosing>,
-    /// The time zone of its people, which the model is told.
+    /// The time zone of the account's people; the model sees it.
     pub timezone: TimeZone,
-    /// The language of its answers; if nothing is said, the person's.
+    /// The language of its answers; if not set, the person's.
     pub language: Option<Language>,
     /// Recent messages of a group that the model reads beside a question.
     pub context: GroupContext,
 }
 
 impl AccountPolicy {
-    /// Returns whether nobody is kept out.
+    /// Returns whether the account is open to everyone.
     pub fn admits_everybody(&self) -> bool {
         !self.pairing && self.allowed_users == Allow::Everyone && self.allowed_chats == Allow::Everyone
     }
 }
 
-/// Advice on how to restrict an account that is open to everybody.
+/// Advice on how to restrict an account that is open to everyone.
 pub const CLOSING: &str = "name who may use it in `allowed_users` or `allowed_chats`, or let people in by a code with `pairing: true`";
 
-/// A list of those who may.
+/// A list of allowed ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allow {
-    /// Everybody: nothing was listed.
+    /// Everyone, because nothing was listed.
     Everyone,
     /// These ids.
     Only(BTreeSet<String>),
@@ -187,10 +187,10 @@ pub enum Choosing {
 /// Treatment of people who joined no user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnpairedPeople {
-    /// Users by themselves.
+    /// Each is a user of their own.
     #[default]
     Own,
-    /// Together the local user.
+    /// All are the local user together.
     Shared,
 }
 
@@ -240,7 +240,7 @@ pub(super) fn capacity(top: &Section<'_>) -> Capacity {
     }
 }
 
-/// Reads what holds for all accounts.
+/// Reads the timing that is common to all accounts.
 pub(super) fn timing(top: &Section<'_>) -> Timing {
     let section = top.section("channels");
     let window = section.amount("follow_up_window_ms", NumberUnit::Milliseconds, 0..=60_000_u64).or(500);
@@ -340,7 +340,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     find(top).into_iter().filter_map(one).collect()
 }
 
-/// Reads how long what accounts leave behind is kept; that of an account that is off counts, too.
+/// Reads the retention of the accounts' data; that of an account that is off counts, too.
 pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
     let usual = retention::read(top, None);
     let ours = find(top).into_iter().filter(|found| matches!(found.kind, SectionKind::Ours(_)));
@@ -365,7 +365,7 @@ enum SectionKind {
 /// The name under which the page and the terminal are an account.
 pub const LOCAL: &str = "local";
 
-/// Names that no account of a platform may have, and whose they are.
+/// Names that no account of a platform may have, and their owners.
 const TAKEN: [(&str, &str); 2] =
     [(LOCAL, "the page and the terminal"), (API_ACCOUNT, "clients of the HTTP API")];
 
@@ -478,7 +478,7 @@ fn approvers(section: &Section<'_>, reader: &PlatformReader) -> BTreeSet<String>
     ids.or_told(Vec::new(), "whoever is answered").into_iter().collect()
 }
 
-/// Reads who may. A text in which nobody stands is an error: an emptied variable must not open the door.
+/// Reads a list of allowed ids. A text without ids is an error: an emptied variable must not open the account.
 fn allow(section: &Section<'_>, key: &str, ids: &str, read: ReadId) -> Allow {
     let show = |ids: &Vec<String>| ids.join(", ");
     let ids = section.list(key, ids, show, read).or_told(Vec::new(), "everybody");

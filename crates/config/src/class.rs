@@ -1,8 +1,8 @@
-//! The one table that says what each of DeerFlow's `use:` paths is here.
+//! The one table that maps each of DeerFlow's `use:` paths to a part of pudu.
 //!
-//! DeerFlow loads a Python class by its path. pudu has no Python: each path stands for a native part, or is
-//! known and not built yet, or cannot be had at all, and then the reason says what to use. Paths of older
-//! DeerFlow versions begin with `src.` where newer ones begin with `deerflow.`; both are read.
+//! DeerFlow loads a Python class by its path. pudu has no Python: each path names a native part, or is known and not
+//! built yet, or is refused with a reason that names the alternative. Paths of older DeerFlow versions begin with
+//! `src.` where newer ones begin with `deerflow.`; both are read.
 
 use super::{
     problem::nearest,
@@ -23,7 +23,7 @@ pub(super) enum Class {
     Pods,
     /// A tool.
     Tool(Native),
-    /// A model or a sandbox that cannot be had; why, and what to use.
+    /// A model or a sandbox that is not available; the reason, and the alternative.
     Refused(ClassKind, &'static str),
     /// A tool that is left out of this version.
     NotYet,
@@ -87,7 +87,7 @@ impl Native {
         matches!(self, Self::PresentFiles | Self::ListUploadedFiles)
     }
 
-    /// Returns the group that it is in where none is said: that of DeerFlow's own file.
+    /// Returns its default group: that of DeerFlow's own file.
     pub fn group(self) -> &'static str {
         match self {
             Self::Web(..) => "web",
@@ -213,7 +213,7 @@ impl Class {
     }
 }
 
-/// Reads the `use` of a section. What is refused or unknown is reported and comes back as `None`.
+/// Reads the `use` of a section. A refused or unknown path is reported and returned as `None`.
 pub(super) fn read(section: &Section<'_>, kind: ClassKind, default: Option<&'static str>) -> Option<Class> {
     let setting = section.text("use");
     let path = match default {

@@ -25,7 +25,7 @@ pub enum SandboxBackend {
     Kubernetes(Box<KubernetesConfig>),
 }
 
-/// A container engine, and what containers are made of.
+/// A container engine, and the settings of its containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DockerConfig {
     /// The engine's address.
@@ -51,11 +51,11 @@ pub struct DockerConfig {
 /// How long containers are kept, and how many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keep {
-    /// A container that nobody works in for so long is taken away; never if zero.
+    /// Idle time after which an unused container is removed; never if zero.
     pub idle_timeout: Duration,
-    /// So many there should be at most.
+    /// Maximum number of containers.
     pub replicas: usize,
-    /// How many processors each may keep busy; all if none.
+    /// Number of processors that each may keep busy; all if none.
     pub cpus: Option<f64>,
 }
 
@@ -82,7 +82,7 @@ impl SandboxBackend {
     /// Returns the default network access of commands. The all-in-one image is spoken to over the network.
     pub(super) fn network(&self) -> Network {
         match self {
-            // What it really is, the provisioner does not tell.
+            // The provisioner does not report the real network.
             Self::Provisioner(_) => Network::Full,
             _ if self.is_aio() => Network::Full,
             _ => Network::None,
@@ -94,7 +94,7 @@ impl SandboxBackend {
         if self.is_aio() { CommandLimits::DESKTOP } else { CommandLimits::COMMAND }
     }
 
-    /// Refuses what cannot be had of this provider.
+    /// Refuses settings that this provider does not support.
     pub(super) fn check(&self, section: &Section<'_>, network: Network) {
         let docker = match self {
             Self::Docker(docker) => docker,

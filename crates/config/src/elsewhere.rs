@@ -46,7 +46,7 @@ pub enum HomeVolume {
     Host(String),
 }
 
-/// It has a shell, Python, and what else a Pod needs.
+/// Default image: it has a shell, Python, and the other tools that a Pod needs.
 const IMAGE: &str = "python:3.13-slim";
 /// Maximum length of a prefix, in bytes: the names of Pods become those of their machines, which are
 /// shorter than a container's may be.
@@ -130,7 +130,7 @@ fn parse(text: &str) -> Option<HomeVolume> {
     }
 }
 
-/// Reads what the names of containers begin with.
+/// Reads the prefix of containers' names.
 pub(super) fn container_prefix(section: &Section<'_>) -> String {
     let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);

@@ -2,7 +2,7 @@
 //! nothing else can depend on it unseen and tests never touch the process.
 //!
 //! A `.env` file beside the config file adds to it and never overrides it. Of the many dialects of `.env` this
-//! reads what they share: `NAME=value`, `export`, comments, both kinds of quotes. Values are not expanded and
+//! reads the common part: `NAME=value`, `export`, comments, both kinds of quotes. Values are not expanded and
 //! do not span lines.
 
 use super::problem::{Pos, Problem};
@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, fmt};
 pub struct Env(BTreeMap<String, String>);
 
 impl Env {
-    /// Reads the process's environment; what is not UTF-8 is not there.
+    /// Reads the process's environment; variables that are not UTF-8 are left out.
     pub fn process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -36,7 +36,7 @@ impl Env {
         names.iter().find_map(|name| Some((*name, self.get(name).filter(|value| !value.is_empty())?)))
     }
 
-    /// Adds the variables of a `.env` file that are not set yet; returns what could not be read in it.
+    /// Adds the variables of a `.env` file that are not set yet; returns the problems of the unreadable lines.
     pub fn add_file(&mut self, text: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (line, number) in text.lines().zip(1..) {

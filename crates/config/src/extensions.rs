@@ -1,4 +1,5 @@
-//! The file `extensions_config.json`, which names MCP servers and switches skills: where it is, and whether it is right.
+//! The file `extensions_config.json`, which names MCP servers and switches skills: where it is, and whether it is
+//! right.
 
 use crate::{HotConfig, LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
 use pudu_client::mcp::{McpConfig, UnknownKey, is_tool_name, tool_name_part};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// The file's names, newest first.
 const NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
 
-/// Checks the file, if there is one: what it says must not be left out in silence. Then the tools that
-/// the configuration guards, which the file alone can explain. Returns what is wrong with each of both.
+/// Checks the file, if there is one, so that no entry is silently left out. Then checks the names of the tools that
+/// the configuration guards, which only the file can explain. Returns the problems of both.
 pub fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
     let beside = loaded.report.file.as_deref();
     let (mut reports, mut servers) = (Vec::new(), Some(Vec::new()));
@@ -101,10 +102,10 @@ pub fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
     Ok(if own.exists() { config.guarded_by(own) } else { config })
 }
 
-/// Checks whether a file that is to be copied can be read; the copy is the operator's own, whoever has the file.
+/// Checks whether a file that is to be copied can be read. Its owner does not matter: the copy is the operator's own.
 ///
 /// # Errors
-/// Returns what is wrong with it.
+/// Returns the problem of the file.
 pub fn check_copied(path: &Path, start: &Start) -> Result<(), Report> {
     parse_foreign(&text(path)?, path, start).map(drop)
 }
@@ -112,7 +113,7 @@ pub fn check_copied(path: &Path, start: &Start) -> Result<(), Report> {
 /// Checks servers that are to be written into the file.
 ///
 /// # Errors
-/// Returns what is wrong with them, without their values.
+/// Returns the problem of the servers, without their values.
 pub fn check_servers(servers: &Map<String, Value>, start: &Start) -> Result<(), String> {
     let text = serde_json::json!({ "mcpServers": servers }).to_string();
     let checked = McpConfig::parse(&text, &start.env.all().collect());
@@ -147,14 +148,15 @@ fn wrong(path: &Path, problem: Problem) -> Report {
     Report::new(Some(path.to_owned()), vec![problem])
 }
 
-/// Refuses to have the file changed where it names programs and is not the operator's: written anew it would be.
+/// Checks whether the file may be changed. Refuses a file that names programs and is not the operator's, because
+/// rewriting it would make it the operator's.
 ///
 /// # Errors
 /// Returns its owner and the remedy.
 pub fn may_be_changed(path: &Path, start: &Start) -> Result<(), Report> {
     match std::fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => parse(&text, path, start).map(drop),
-        // There is nothing in it that anybody could have written.
+        // The file is absent or empty: no other user's entry is in it.
         _ => Ok(()),
     }
 }

@@ -20,9 +20,9 @@ pub struct Start {
 const VARIABLES: &[&str] = &["PUDU_CONFIG", "DEER_FLOW_CONFIG_PATH"];
 
 impl Start {
-    /// Finds the config file: the one that is named, or the one that lies in this folder or the one above. Nobody
-    /// named those: they have to be the operator's own in the folder above, and everywhere where the daemon is root,
-    /// who runs what they say with all rights.
+    /// Finds the config file: the named one, or else the one in this folder or the one above. Files that were found
+    /// without a name have to be the operator's own in the folder above, and everywhere if the daemon is root,
+    /// because root runs their programs with all rights.
     pub fn file(&self) -> Result<Option<PathBuf>, ConfigError> {
         if let Some(file) = &self.config {
             return self.named(file, "--config").map(Some);

@@ -15,7 +15,7 @@ pub struct GatewayConfig {
     pub host: String,
     /// The port; 0 takes any free one.
     pub port: u16,
-    /// Token that a caller must show; without it whoever reaches the port may use pudu.
+    /// Token that a caller must present; without it every client that reaches the port may use pudu.
     pub token: Option<SecretString>,
     /// Public URL; links to files begin with it.
     pub public_url: Option<Url>,

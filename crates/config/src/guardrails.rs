@@ -1,7 +1,7 @@
 //! Guardrails, which decide without people whether a tool may be called: DeerFlow's `guardrails`.
 //!
-//! All that is said is obeyed, whatever `use` names: lists of tools, a URL and a passport each refuse for themselves. What
-//! cannot be obeyed stops the start.
+//! Every section is obeyed, regardless of `use`: lists of tools, a URL and a passport each refuse on their own. A
+//! setting that cannot be obeyed stops the start.
 
 use super::{Start, approvals, model, reader::Section};
 use pudu_client::guardrails::{Allowlist, HttpGuardrailSettings, PassportSource};

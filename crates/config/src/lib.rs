@@ -1,4 +1,4 @@
-//! The configuration: `config.yaml` in DeerFlow's shape, and what it means.
+//! The configuration: `config.yaml` in DeerFlow's shape, and its meaning.
 //!
 //! It is read in two steps. `raw.rs` gives the file as it was typed, with the place of every value;
 //! `reader.rs` and the files of the sections turn that into [`Config`], as it is meant: every default filled
@@ -6,9 +6,9 @@
 //! `$NAME` or a default.
 //!
 //! Settings that need a restart are in [`Fixed`], which the daemon takes apart when it is built. Those that
-//! are picked up for the next message are in [`Live`], which [`Watcher`] reads anew when the file has
+//! are picked up for the next message are in [`Live`], which [`Watcher`] reads again when the file has
 //! changed. The same split marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test
-//! holds the three together.
+//! compares the three.
 //!
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
 //! sections that no part of pudu uses yet (`later.rs`).
@@ -106,7 +106,7 @@ use summarization::Summarization;
 use title::Titles;
 use url::Url;
 
-/// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
+/// The version of the configuration's shape: that of the DeerFlow it follows. A file names it in
 /// `config_version`.
 pub const VERSION: u32 = 34;
 
@@ -152,7 +152,7 @@ pub struct HotConfig {
     pub tools: Vec<ToolConfig>,
     /// The groups that tools may be in, besides those that they are in.
     pub tool_groups: Vec<String>,
-    /// Whether agents are told of, made and changed by the HTTP API.
+    /// Whether the HTTP API lists, creates and changes agents.
     pub agents_api: bool,
     /// Programs that MCP servers added by the HTTP API may be.
     pub mcp_commands: Vec<String>,
@@ -200,11 +200,11 @@ pub struct HotConfig {
     pub accounts: Vec<AccountConfig>,
     /// How each bot that is on behaves, by its name.
     pub policies: IndexMap<String, AccountPolicy>,
-    /// How long what accounts leave behind is kept.
+    /// Retention of the accounts' data.
     pub retention: RetentionRules,
-    /// Budgets of runs, by whom they are asked.
+    /// Budgets of runs, by requester.
     pub budgets: BudgetRules,
-    /// How many tokens a run may spend.
+    /// Token budget of one run.
     pub run_tokens: TokenBudget,
 }
 
@@ -249,7 +249,7 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
     ("critical", LogLevel::Error),
 ];
 
-/// A configuration that can be used, and what was found while it was read.
+/// A usable configuration, and the report of reading it.
 #[derive(Clone, Debug)]
 pub struct LoadedConfig {
     /// The configuration.
@@ -267,12 +267,12 @@ pub struct LoadedConfig {
 }
 
 impl LoadedConfig {
-    /// Returns where a key's value stands, or else its section.
+    /// Returns the place of a key's value, or else of its section.
     pub fn place(&self, key: &str) -> Option<Pos> {
         self.keys.get(key).and_then(|key| key.at)
     }
 
-    /// Returns where the file says a key.
+    /// Returns the place where the file sets a key.
     pub fn said_at(&self, key: &str) -> Option<Pos> {
         self.keys.get(key).filter(|key| key.said).and_then(|key| key.at)
     }
@@ -327,7 +327,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
     }
 }
 
-/// Returns what nobody may read, the values of variables with telling names included.
+/// Returns the secrets that no output may contain, including the values of variables whose names mark secrets.
 fn secrets(secrets: &[SecretString], env: &Env) -> Vec<SecretString> {
     const NAMES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
     let telling = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
@@ -350,7 +350,7 @@ fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
         Err(ConfigError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => vec![Problem::warning(None, "", error.to_string(), "make it readable, or remove it")],
     };
-    // The report is about the config file, so a place in the other one is told in words.
+    // The report is about the config file, so a place in the other file is written as text.
     let name = |Problem { at, what, help, .. }: Problem| {
         let what = at.map_or_else(|| what.clone(), |at| format!("line {}: {what}", at.line));
         Problem::warning(None, ".env", what, help)

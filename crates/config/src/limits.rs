@@ -29,13 +29,13 @@ pub struct Uploads {
 /// One run of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs {
-    /// How many steps a run may take where nobody says otherwise.
+    /// Default number of steps of a run.
     pub recursion_limit: u32,
-    /// How many steps may be asked for.
+    /// Maximum number of steps that may be requested.
     pub max_recursion_limit: u32,
-    /// How long a run may take.
+    /// Time limit of a run.
     pub timeout: Duration,
-    /// How many sub-agents a run may start.
+    /// Maximum number of sub-agents of a run.
     pub subagents: u32,
     /// Number of sub-agents that one reply may start.
     pub at_once: u32,
@@ -76,11 +76,11 @@ pub(super) fn runs(top: &Section<'_>) -> Runs {
 /// Calls of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelCalls {
-    /// How often and after what time a failed one is made again.
+    /// Retries of failed calls: their number and their delays.
     pub retries: RetryRules,
     /// When a provider that keeps failing is left alone.
     pub rest: RestRules,
-    /// How many go on at once; 0 is no bound.
+    /// Maximum number of calls at once; 0 is no limit.
     pub max_concurrent: u32,
 }
 

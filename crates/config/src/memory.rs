@@ -1,6 +1,6 @@
 //! Memory of people and rooms: DeerFlow's `memory`, with the keys of its own memory in `backend_config`.
 //!
-//! Older files have those keys in `memory` itself; where a key stands in both places, `backend_config` counts.
+//! Older files have those keys in `memory` itself; where a key is in both places, `backend_config` counts.
 
 use super::{
     channel::UnpairedPeople, model::ModelConfig, model_name, quantity::NumberUnit, raw::NodeValue,
@@ -30,7 +30,8 @@ const MANAGERS: &[(&str, bool)] = &[("deermem", true), ("noop", false)];
 /// How memory is used, by DeerFlow's names.
 const MODES: &[(&str, MemoryMode)] = &[("middleware", MemoryMode::Middleware), ("tool", MemoryMode::Tool)];
 
-/// Keys that mean nothing here: how far conversations were read is in the store, an index is always there, and users never share.
+/// Keys that mean nothing here: how far conversations were read is in the store, an index is always there, and users
+/// never share.
 const UNUSED_KEYS: &[&str] = &[
     "fact_eviction_shadow_enabled",
     "manifest_filename",
@@ -55,7 +56,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: Unpaired
         match path {
             None => {}
             Some(NodeValue::Text(path)) if path.is_empty() => {}
-            // Older files name the one file in which everybody's memory was; DeerFlow itself passes it over since.
+            // Older files name the one file that held all users' memory; newer versions of DeerFlow ignore it, too.
             Some(NodeValue::Text(path)) if path.ends_with(".json") => {
                 place.warn("storage_path", "memory is not in one file any more: this is passed over", help);
             }

@@ -58,11 +58,11 @@ struct ModelVendor {
 impl ModelVendor {
     fn new(class: &'static Vendor, base_url: Option<&Url>) -> Self {
         let host = base_url.and_then(|url| Vendor::at(url.host_str()?));
-        // A class of its own speaks its own protocol, whoever serves it.
+        // A class of its own speaks its own protocol on every host.
         Self { class, host: host.filter(|_| class.name == DEFAULT_VENDOR) }
     }
 
-    /// Returns how the server departs from its wire. Behind the plain class may be anybody.
+    /// Returns how the server departs from its wire. Behind the plain class may be any server.
     fn dialect(self) -> Dialect {
         match self.host {
             Some(host) if host.wire == self.class.wire => host.dialect,
@@ -174,8 +174,8 @@ fn carried(wire: WireKind) -> &'static [&'static str] {
 /// Keys of the Python clients that have no counterpart: there is one client for all models.
 const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
 
-/// Keys that ask for what is always done: replies are streamed, each usage counts once however it is told, and calls
-/// are made again by `max_retries` and `llm_call` alone.
+/// Keys that ask for pudu's fixed behaviour: replies are streamed, each usage counts once however it is reported, and
+/// only `max_retries` and `llm_call` cause retries.
 const ALWAYS: &[&str] = &["cumulative_stream_usage", "retry_max_attempts", "stream_usage", "streaming"];
 
 const DEFAULT_VENDOR: &str = "openai";
@@ -197,7 +197,7 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
     models
 }
 
-/// Refuses models that are to take a place and are not there: nobody would answer in an outage.
+/// Refuses fallbacks that name no other model: without one, an outage would leave requests unanswered.
 fn check_fallbacks(top: &Section<'_>, models: &[ModelConfig]) {
     for section in top.items("models") {
         let own = section.text("name").foreign();
@@ -284,7 +284,7 @@ fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
     }
 }
 
-/// Returns what a request carries besides our own keys.
+/// Returns the fields of a request's body besides our own keys.
 fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort: bool) -> Map<String, Json> {
     let mut body = vendor.switches();
     body.extend(section.carried(CARRIED));
@@ -305,8 +305,8 @@ fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort
     body
 }
 
-/// Returns the window of a model for which none is written. An Ollama has the one that it is asked for, and keeps memory
-/// for all of it.
+/// Returns the window of a model whose entry sets none. Ollama has the requested window, and keeps
+/// memory for the whole window.
 fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
     let asked = body.get("num_ctx").or_else(|| body.get("options")?.get("num_ctx"));
     match wire {
@@ -315,9 +315,9 @@ fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
     }
 }
 
-/// Reads how it is told to think. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
+/// Reads the rules of thinking. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
 ///
-/// Ollama's `reasoning` is whether it thinks, or how hard.
+/// Ollama's `reasoning` is whether the model thinks, or how hard.
 fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
     let mut enabled = section.map("when_thinking_enabled").or(Map::new());
     let reasoning = section.carried(&["reasoning"]).remove("reasoning").filter(|_| wire == WireKind::Ollama);
@@ -335,7 +335,7 @@ fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
     }
 }
 
-/// Reads what is marked for the provider's cache.
+/// Reads the rules of marks for the provider's cache.
 fn cache(section: &Section<'_>) -> CacheRules {
     let usual = CacheRules::default();
     CacheRules {
@@ -344,7 +344,7 @@ fn cache(section: &Section<'_>) -> CacheRules {
     }
 }
 
-/// Reads what a million tokens of each kind cost.
+/// Reads the prices of a million tokens of each kind.
 fn price(section: &Section<'_>) -> Option<ModelPrice> {
     const MAX_PRICE: f64 = 1_000_000.0;
     let pricing = section.section("pricing");
@@ -420,7 +420,7 @@ impl ModelConfig {
         Self::plain("langchain_ollama:ChatOllama", model, &Env::default())
     }
 
-    /// Reads an entry as if it were written, so that every default stands in one place.
+    /// Reads an entry as if it were written in the file, so that every default has one place.
     fn plain(class: &str, model: &str, env: &Env) -> Option<Self> {
         let at = Pos { line: 1, column: 1 };
         let entry = |(key, text): (&str, &str)| MappingEntry {

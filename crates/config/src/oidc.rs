@@ -1,7 +1,7 @@
 //! Sign-in by providers that speak OpenID Connect: DeerFlow's `auth.oidc`.
 //!
-//! What is said is obeyed or stops the start: an address that leaves this machine without TLS, a client that proves itself in no
-//! way, an answer that nothing binds to its question.
+//! Each setting is obeyed or stops the start: an address that leaves this machine without TLS, a client without any
+//! authentication, or an answer that is not bound to its request is refused.
 
 use super::{problem::Problem, reader::Section};
 use indexmap::IndexMap;
@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 /// Maximum length of a provider's name, in characters.
 const MAX_NAME_CHARS: usize = 64;
-/// What is asked for where nothing is said.
+/// Default scopes.
 const SCOPES: [&str; 3] = ["openid", "email", "profile"];
 const HTTPS: &str = "begin it with https://; plain http:// is for this machine alone";
 
@@ -36,13 +36,13 @@ pub struct OidcProvider {
     pub client_auth: ClientAuth,
     /// The address to which it sends browsers back, where that is not derived from the request.
     pub redirect_uri: Option<Url>,
-    /// What is asked for.
+    /// Requested scopes.
     pub scopes: Vec<String>,
     /// Whether people who come for the first time get an account.
     pub creates_users: bool,
     /// Whether an e-mail address counts only if the provider has verified it.
     pub requires_verified_email: bool,
-    /// Whether a code can be redeemed only by whoever asked for it.
+    /// Whether only the client that requested a code can redeem it.
     pub has_pkce: bool,
     /// Whether a token is bound to the login that asked for it.
     pub has_nonce: bool,
@@ -219,7 +219,7 @@ fn safe_url(section: &Section<'_>, key: &str) -> Option<Url> {
     Some(url)
 }
 
-/// Returns whether what is sent to an address is read by nobody on the way.
+/// Returns whether data sent to an address cannot be read on the way.
 pub fn is_safe(url: &Url) -> bool {
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -13,13 +13,13 @@ const MAX_FOLDER_BYTES: usize = 200;
 /// Handling of long results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LongResults {
-    /// When they are kept in files, and what is shown of them.
+    /// When results are kept in files, and which part of a result is shown.
     pub rules: ResultRules,
-    /// The folder of a thread's outputs in which they are kept.
+    /// The folder of a thread's outputs for the kept results.
     pub folder: String,
 }
 
-/// Reads what becomes of long results.
+/// Reads the handling of long results.
 pub(super) fn results(top: &Section<'_>) -> LongResults {
     let section = top.section("tool_output");
     let chars = |key: &str, default: usize| {
@@ -99,7 +99,7 @@ fn folder(section: &Section<'_>) -> String {
     RESULTS_FOLDER.to_owned()
 }
 
-/// Reads whether tools of MCP servers are found by searching, instead of being told to the model one by one.
+/// Reads whether tools of MCP servers are found by a search, instead of all being listed to the model.
 pub(super) fn searched(top: &Section<'_>) -> bool {
     let section = top.section("tool_search");
     section.later(&["auto_promote_top_k"]);

@@ -1,7 +1,7 @@
-//! Problems of a configuration, described so that a person can mend them.
+//! Problems of a configuration, described so that a person can fix them.
 //!
-//! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one that says
-//! what to do. Values of secrets and of environment variables never get in here.
+//! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one line with the
+//! remedy. Values of secrets and of environment variables never get in here.
 
 use pudu_client::net::scrub;
 use std::{fmt, path::PathBuf};
@@ -128,7 +128,7 @@ impl Report {
     }
 
     fn line(&self, problem: &Problem) -> String {
-        // Each part by itself: the name of a key and what is said of it are no secret with its name.
+        // Each part is hidden separately: together, the key's name would make a harmless text look like a secret.
         let hidden = Problem {
             key: scrub::hide(&problem.key).into_owned(),
             what: unsecret(&problem.what),
@@ -151,7 +151,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Hides what looks like a key that somebody wrote in the wrong place: what a file says stands in quotes here.
+/// Hides texts that look like a key written in the wrong place; the file's own texts are in quotes here.
 fn unsecret(text: &str) -> String {
     let text = scrub::hide(text);
     let parts = text.split('"').enumerate().map(|(at, part)| {

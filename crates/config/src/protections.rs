@@ -1,14 +1,13 @@
-//! Sections of DeerFlow's that protect somebody. One that pudu has not built stops the start where it is switched
-//! on: a note would leave people without the protection that they rely on. One that pudu always keeps up cannot
+//! Sections of DeerFlow that protect people. A section that pudu has not built stops the start if it is switched
+//! on: a note would leave people without the protection that they rely on. A section that pudu always enforces cannot
 //! be switched off.
 //!
-//! Deliberately absent: sections that are built as DeerFlow has them (`guardrails.rs`, `loops.rs`, `progress.rs`, `model.rs`,
-//! `subagents.rs`, `budgets.rs`), and
-//! those that only do something useful (`later.rs`).
+//! Deliberately absent: sections that are built as DeerFlow has them (`guardrails.rs`, `loops.rs`, `progress.rs`,
+//! `model.rs`, `subagents.rs`, `budgets.rs`), and those that only do something useful (`later.rs`).
 
 use super::reader::Section;
 
-/// A section with a switch that stops the start: its key, what nobody would do, and what to do instead.
+/// A section with a switch that stops the start: its key, the missing protection, and the remedy.
 type Unbuilt = (&'static str, &'static str, &'static str);
 
 const UNBUILT: &[Unbuilt] = &[(
@@ -17,14 +16,14 @@ const UNBUILT: &[Unbuilt] = &[(
     "name who may speak with `allowed_users` and who approves with `approvers`; then write `enabled: false`",
 )];
 
-/// A section whose protection is always kept up: its key, and what it does.
+/// Sections whose protection is always enforced: key and effect.
 const ALWAYS: &[(&str, &str)] = &[
     ("read_before_write", "a file is read before it is changed"),
     ("safety_finish_reason", "an answer that a provider's filter cut calls no tool"),
     ("skill_scan", "a skill is looked through before it is installed"),
 ];
 
-/// Refuses what is switched on and not built, and says where switching off has no effect.
+/// Refuses sections that are switched on and not built, and reports where switching off has no effect.
 pub(super) fn check(top: &Section<'_>) {
     for (key, what, help) in UNBUILT {
         refuse_if_on(&top.section(key), what, help);
@@ -55,7 +54,8 @@ fn refuse_if_on(section: &Section<'_>, what: &str, help: &str) {
     }
 }
 
-/// People who connect themselves in DeerFlow's frontend: nobody could, so nobody would be kept out.
+/// Refuses the requirement that people connect themselves in DeerFlow's frontend: pudu cannot enforce it, so strangers
+/// would be let in.
 fn bound_identity(section: &Section<'_>) {
     section.ignore_rest();
     let enabled = section.flag("enabled").foreign();

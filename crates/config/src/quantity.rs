@@ -82,7 +82,7 @@ impl NumberUnit {
     /// Reads a value as a number of this unit.
     pub(super) fn parse(self, value: &NodeValue) -> Option<f64> {
         match value {
-            // Exact up to 2^53, beyond which no setting goes.
+            // Exact up to 2^53, beyond which there is no setting.
             #[allow(clippy::cast_precision_loss)]
             NodeValue::Int(value) => Some(*value as f64),
             NodeValue::Float(value) => Some(*value),
@@ -112,7 +112,7 @@ pub(super) fn whole(number: f64) -> Option<i128> {
     // Factors such as 0.001 are not exact.
     const NEAR: f64 = 1e-6;
     let round = number.round();
-    // Exact up to 2^53, beyond which no setting goes.
+    // Exact up to 2^53, beyond which there is no setting.
     #[allow(clippy::cast_possible_truncation)]
     ((number - round).abs() < NEAR && round.abs() < 9e15).then_some(round as i128)
 }

@@ -1,8 +1,8 @@
 //! YAML as it was typed: a tree in which every key and every value knows its place in the file.
 //!
 //! serde-saphyr reads it, with YAML 1.1 booleans and merge keys as DeerFlow's PyYAML has them, and its
-//! `Spanned` gives the place of each node, also deep inside. The budget below bounds what a hostile file can
-//! cost. What a key means, which keys exist and what `$NAME` stands for is not known here.
+//! `Spanned` gives the place of each node, also deep inside. The budget below bounds the cost of a hostile file.
+//! The meaning of keys, the set of known keys and the values of `$NAME` are not known here.
 
 use super::problem::{Pos, Problem, join};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -72,7 +72,7 @@ impl Node {
     }
 }
 
-/// Reads a whole file. What is wrong with its YAML comes back beside the tree; without a tree nothing
+/// Reads a whole file. The problems of its YAML are returned beside the tree; without a tree nothing
 /// could be read.
 pub(crate) fn parse(bytes: &[u8]) -> (Option<Node>, Vec<Problem>) {
     let text = match std::str::from_utf8(bytes) {
@@ -86,7 +86,7 @@ pub(crate) fn parse(bytes: &[u8]) -> (Option<Node>, Vec<Problem>) {
     }
 }
 
-/// Reads on after a duplicate key, so that all that is wrong can be told at once.
+/// Continues after a duplicate key, so that all problems are reported at once.
 fn tolerate_duplicates(text: &str, first: &Error) -> (Option<Node>, Vec<Problem>) {
     match read(text, DuplicateKeyPolicy::LastWins) {
         Ok(root) => {
@@ -104,7 +104,7 @@ fn tolerate_duplicates(text: &str, first: &Error) -> (Option<Node>, Vec<Problem>
 
 fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Node, Error> {
     let mut options = options! {
-        // They are nobody's business here, and there may be many.
+        // Comments are not needed here, and there may be many.
         emit_comments: false,
         with_snippet: false,
         duplicate_keys: duplicate_keys,
@@ -161,7 +161,7 @@ fn syntax(text: &str, error: &Error) -> Problem {
     Problem::error(at, "", format!("this is not YAML: {what}"), help)
 }
 
-/// Cuts the place off the parser's words: it is told once, before them.
+/// Cuts the place off the parser's message; the report states it once, before the message.
 fn without_place(words: &str) -> String {
     words.split(" at line ").next().unwrap_or_default().to_owned()
 }

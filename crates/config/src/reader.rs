@@ -1,6 +1,6 @@
 //! Reads settings out of the tree, and notes everything that is wrong on the way.
 //!
-//! A setting is read in one expression that says its key, its type and what stands in for its absence:
+//! A setting is read in one expression with its key, its type and its default:
 //! `section.number("port", 1..=65535).or(8001)`. There is no other list of keys: a key that no
 //! reader asked for is unknown, and the tests compare the keys that were asked for with `config.example.yaml` and
 //! `docs/configuration.md`.
@@ -63,7 +63,7 @@ pub(super) struct Key {
     pub(super) value: u64,
     /// Position of its value, or else of its section.
     pub(super) at: Option<Pos>,
-    /// Whether the file says it.
+    /// Whether the file sets it.
     pub(super) said: bool,
 }
 
@@ -84,7 +84,7 @@ impl<'a> ConfigReader<'a> {
         Self { root, env, log: RefCell::default() }
     }
 
-    /// Returns the file's top, to read what a restart is needed for.
+    /// Returns the file's top, for settings that need a restart.
     pub(super) fn fixed(&self) -> Section<'_> {
         let top = Section {
             reader: self,
@@ -105,7 +105,7 @@ impl<'a> ConfigReader<'a> {
         Section { effect: Effect::Reconnect, ..self.fixed() }
     }
 
-    /// Returns the file's top, to read what is picked up while pudu runs.
+    /// Returns the file's top, for settings that are picked up at run time.
     pub(super) fn live(&self) -> Section<'_> {
         Section { effect: Effect::NextMessage, ..self.fixed() }
     }
@@ -235,7 +235,7 @@ impl<'r> Section<'r> {
         self.present().for_each(|entry| self.know(&entry.key));
     }
 
-    /// Returns the value's entry where it is neither absent nor null, by its key or another name of it.
+    /// Returns the value's entry where it is neither absent nor null, by its key or an alias.
     pub(super) fn entry(&self, key: &str) -> Option<&'r MappingEntry> {
         self.know(key);
         let names = std::iter::once(key)
@@ -287,7 +287,7 @@ impl<'r> Section<'r> {
         self.entry(key).map(|entry| entry.node.at).or(self.at)
     }
 
-    /// Remembers what was asked for, and a fingerprint of the value that counts.
+    /// Records the key that was asked for, and a fingerprint of its effective value.
     pub(super) fn record(&self, key: &str, kind: &str, default: &str, value: &str) {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
@@ -300,11 +300,12 @@ impl<'r> Section<'r> {
             at: self.place(key),
             said: self.entry(key).is_some(),
         };
-        // What is asked for by both walks belongs to the first, which reads what needs a restart.
+        // A key that both walks ask for belongs to the first walk, which reads the settings that need a restart.
         self.reader.log.borrow_mut().keys.entry(join(&self.path, key)).or_insert(asked);
     }
 
-    /// Returns what a text stands for; `None` when it stands for nothing, which is reported where it matters.
+    /// Returns the value of a text with its variable expanded; `None` if the variable has no value, which is reported
+    /// where it matters.
     pub(super) fn expand(&self, key: &str, at: Pos, text: &str) -> Option<String> {
         if let Some(name) = windows_variable(text) {
             let what = format!("%{name}% is how Windows writes a variable");
@@ -359,7 +360,7 @@ impl<'r> Section<'r> {
 }
 
 impl Section<'_> {
-    /// Returns how to write the section, with the word that stands in its place if that may be shown.
+    /// Returns how to write the section, with the word found in its place if that word may be shown.
     fn shape(&self, value: &NodeValue) -> String {
         match value {
             NodeValue::Text(word) if self.path.starts_with("models[") && is_name(word) => {

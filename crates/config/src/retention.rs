@@ -1,4 +1,4 @@
-//! How long what chats leave behind is kept, and how large it may become.
+//! Retention of the data of chats: maximum age and size.
 
 use super::{quantity::NumberUnit, reader::Section};
 use pudu_client::{MemoryRetention, Retention, RetentionLimits};
@@ -27,7 +27,7 @@ pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
     MemoryRetention { facts: days(facts, 0), turns: days(turns, 365) }
 }
 
-/// Reads the `retention` of all accounts, or of one: what that one does not say is as it is for all.
+/// Reads the `retention` of all accounts, or of one: absent keys of one account have the common values.
 pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     let section = of.section("retention").needed(of.is_needed());
     let usual = common.copied().unwrap_or_else(usual);
@@ -61,7 +61,7 @@ pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     }
 }
 
-/// The retention where nothing is said: what nobody has used for a year is of no use.
+/// The default retention: threads unused for a year are of no use.
 fn usual() -> Retention {
     let days = |days: u64| Some(Duration::from_secs(days * DAY));
     Retention {

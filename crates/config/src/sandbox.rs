@@ -53,7 +53,7 @@ pub struct ToolConfig {
     pub tool: Native,
     /// The group it belongs to; agents may have some groups only.
     pub group: String,
-    /// Whether every call of it needs approval.
+    /// Whether every call of the tool needs approval.
     pub approval: bool,
     /// For a tool of the web, how it is set up.
     pub web: Option<WebConfig>,
@@ -112,7 +112,7 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
     }
 }
 
-/// Warns of keys that say whom to ask for sandboxes while nothing says to ask.
+/// Warns of keys of a sandbox provider that is not chosen.
 fn unchosen(section: &Section<'_>) {
     const CONTAINERS: &str = "set `use: deerflow.community.aio_sandbox:AioSandboxProvider`, or remove this";
     const PODS: &str = "set `use: pudu.sandbox:KubernetesProvider`, or remove this";
@@ -130,7 +130,7 @@ fn unchosen(section: &Section<'_>) {
     }
 }
 
-/// Reads what may be done there.
+/// Reads the limits of the sandbox.
 pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxConfig {
     let section = top.section("sandbox");
     let network = section
@@ -229,7 +229,7 @@ fn mount(section: &Section<'_>) -> Option<Mount> {
     }
 }
 
-/// DeerFlow's 0 stands for no limit at all; here it stands for the most that a model could ever take.
+/// Reads a limit in characters. DeerFlow's 0 means no limit; here it means the most that a model could ever take.
 fn chars(section: &Section<'_>, key: &str, default: u32) -> usize {
     const MAX_CHARS: u32 = 10_000_000;
     match section.number(key, 0..=MAX_CHARS).or(default) {
@@ -238,8 +238,8 @@ fn chars(section: &Section<'_>, key: &str, default: u32) -> usize {
     }
 }
 
-/// Reads which tools there are: those listed, or all where none is listed. What has to do with
-/// people's files is always there, as in DeerFlow.
+/// Reads the tools: the listed ones, or all where none is listed. Tools for people's files are always
+/// present, as in DeerFlow.
 pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
     let mut tools: Vec<ToolConfig> = Vec::new();
     for section in top.items("tools") {

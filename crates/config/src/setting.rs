@@ -1,7 +1,7 @@
 //! The types that a setting may have.
 //!
 //! A value may be typed as itself, as text that reads as it, or as `$NAME` for a variable whose text reads as
-//! it. Empty text is the same as nothing. What a variable holds is never shown.
+//! it. Empty text is the same as nothing. The value of a variable is never shown.
 
 use super::{
     problem::{Problem, join, nearest},
@@ -20,7 +20,7 @@ use url::Url;
 /// Writes a value as a person would type it.
 type ShowValue<T> = Box<dyn Fn(&T) -> String>;
 
-/// One key's value, before it is said what stands in for its absence.
+/// One key's value, before its default is applied.
 #[must_use]
 pub(super) struct Setting<'s, 'r, T> {
     section: &'s Section<'r>,
@@ -38,32 +38,32 @@ impl<T> Setting<'_, '_, T> {
         self.spoilt
     }
 
-    /// Takes `default` where nothing is said.
+    /// Takes `default` if the key is absent.
     pub(super) fn or(self, default: T) -> T {
         let told = (self.show)(&default);
         self.or_told(default, &told)
     }
 
-    /// Takes `default` where nothing is said, which is told to people in these words.
+    /// Takes `default` if the key is absent; `told` describes the default to people.
     pub(super) fn or_told(self, default: T, told: &str) -> T {
         let value = self.value.unwrap_or(default);
         self.section.record(self.key, &self.kind, told, &(self.show)(&value));
         value
     }
 
-    /// Lets it be absent, which means what `told` says.
+    /// Lets the key be absent; `told` describes its absence to people.
     pub(super) fn optional(self, told: &str) -> Option<T> {
         let shown = self.value.as_ref().map_or_else(String::new, &self.show);
         self.section.record(self.key, &self.kind, told, &shown);
         self.value
     }
 
-    /// Takes it as it is, and does not make it one of pudu's own keys: nobody is told to write it.
+    /// Takes the value without recording its key as one of pudu's own, so that no text advises people to write it.
     pub(super) fn foreign(self) -> Option<T> {
         self.value
     }
 
-    /// Insists on it, where the section has an effect.
+    /// Requires the value, where the section has an effect.
     pub(super) fn required(self, help: &str) -> Option<T> {
         if self.value.is_none() && !self.spoilt && self.section.is_needed() {
             self.section.refuse(self.key, "this is missing or empty", help);
@@ -137,7 +137,7 @@ impl<'r> Section<'r> {
                     help if unit == NumberUnit::Days => help.replace("days", "whole days"),
                     help => help.to_owned(),
                 })?;
-            // The range that is expected says it all.
+            // The expected range is the whole message.
             Ok(Some(within(number).ok_or_else(String::new)?))
         })
     }
@@ -255,7 +255,7 @@ impl<'r> Section<'r> {
                 .map_or_else(String::new, |(word, _)| (*word).to_owned())
         };
         self.scalar(key, &kind, false, show, move |value| {
-            // `on` and `off` are a yes and a no to YAML, unless they stand in quotes.
+            // `on` and `off` are booleans to YAML, unless they are in quotes.
             let typed = match value {
                 NodeValue::Bool(true) => Some("on".to_owned()),
                 NodeValue::Bool(false) => Some("off".to_owned()),
@@ -271,7 +271,7 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// Reads a list; one value stands for a list of one, and text may hold several between commas.
+    /// Reads a list; one value is a list of one, and text may hold several between commas.
     pub(super) fn list<'s, T>(
         &'s self,
         key: &'s str,
@@ -335,7 +335,7 @@ impl<'r> Section<'r> {
         keys.iter().filter_map(pair).collect()
     }
 
-    /// Reads whatever is there as JSON; what cannot be had is reported and left out.
+    /// Reads any value as JSON; a value that JSON cannot hold is reported and left out.
     fn json(&self, path: &str, node: &Node) -> Option<Json> {
         Some(match &node.value {
             NodeValue::Null => Json::Null,
@@ -390,7 +390,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Returns the parts of a value that lists several between commas; `None` stands for what is not known.
+    /// Returns the parts of a value that lists several between commas; `None` is a variable without a value.
     fn pieces(&self, path: &str, node: &Node) -> Vec<Option<NodeValue>> {
         match self.resolve(path, node) {
             Some(NodeValue::Text(text)) => {
@@ -422,8 +422,8 @@ impl<'r> Section<'r> {
     }
 }
 
-/// Returns whether text only keeps the place of a secret, as in examples. Words that servers without keys are given, such as
-/// `EMPTY`, are none.
+/// Returns whether text only keeps the place of a secret, as in examples. Words that servers without keys are given,
+/// such as `EMPTY`, are none.
 pub(super) fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["apikey", "changeme", "fixme", "placeholder", "replaceme", "todo"];
     const ENDS: [&str; 4] = ["key", "password", "secret", "token"];

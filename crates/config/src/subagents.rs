@@ -1,4 +1,4 @@
-//! The sub-agents: the built-in ones with what the operator changes of them, and the operator's own.
+//! The sub-agents: the built-in ones with the operator's changes, and the operator's own.
 
 use super::{
     approvals,
@@ -23,13 +23,13 @@ pub struct Subagent {
     pub about: String,
     /// Its system prompt.
     pub system: String,
-    /// The tools that it has; all of its parent's if not said.
+    /// The tools that it has; all of its parent's if not set.
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,
-    /// The skills that it is told of; all of its parent's if not said.
+    /// The skills that the sub-agent knows; all of its parent's if not set.
     pub skills: Option<Vec<String>>,
-    /// A model's name; its parent's if not said.
+    /// A model's name; its parent's if not set.
     pub model: Option<String>,
     /// Limits of one task.
     pub bounds: RunBounds,
@@ -121,7 +121,7 @@ fn own(
     })
 }
 
-/// Takes over what the operator changes of a kind.
+/// Applies the operator's changes to a kind.
 fn alter(kind: &mut Subagent, section: &Section<'_>, models: &[ModelConfig], tokens: TokenBudgetConfig) {
     let budget = section.section("token_budget");
     let tokens = budgets::token_budget(&budget, tokens);

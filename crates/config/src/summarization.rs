@@ -1,4 +1,4 @@
-//! When a conversation is summarised, and what stays of it: DeerFlow's `summarization`.
+//! When a conversation is summarised, and how much remains: DeerFlow's `summarization`.
 //!
 //! Two keys work otherwise than there, because a summary is asked with the bytes that the provider has read already:
 //! `trim_tokens_to_summarize` counts for another model alone, and there is always a trigger, the full window.
@@ -60,7 +60,7 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     Summarization { rules, model }
 }
 
-/// Reads one trigger, or a list of them.
+/// Reads one trigger, or a list.
 fn triggers(section: &Section<'_>) -> Vec<ContextSize> {
     let listed = section.entry("trigger").is_some_and(|entry| matches!(entry.node.value, NodeValue::List(_)));
     if listed {
@@ -111,7 +111,7 @@ fn made(section: &Section<'_>, kind: SizeKind, value: f64) -> Option<ContextSize
     })
 }
 
-/// Checks that less stays than what triggers, where both are counted alike.
+/// Checks that less is kept than triggers a summary, where both have the same unit.
 fn check(section: &Section<'_>, rules: &ContextRules) {
     let reached = |trigger: &ContextSize| match (*trigger, rules.keep) {
         (ContextSize::Tokens(most), ContextSize::Tokens(kept))

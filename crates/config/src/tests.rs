@@ -1,4 +1,4 @@
-//! What an operator sees of the configuration as a whole.
+//! The configuration as a whole, as an operator sees it.
 
 mod budgets;
 mod context;
@@ -32,12 +32,12 @@ fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<LoadedConf
     }
 }
 
-/// Reads what must be right.
+/// Reads a file that must be right.
 fn good<const N: usize>(text: &str, env: [(&str, &str); N]) -> LoadedConfig {
     read(text, env).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads anything and returns what was said of it, without the line about an old version.
+/// Reads any file and returns the messages, without the line about an old version.
 fn said<const N: usize>(text: &str, env: [(&str, &str); N]) -> String {
     let text = format!("config_version: {VERSION}\n{text}");
     match read(&text, env) {

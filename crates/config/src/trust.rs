@@ -1,7 +1,7 @@
 //! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that
 //! another user of the machine has put here, or can change, is not the operator's word.
 //!
-//! Deliberately absent: files that only hold data, and whoever may read them.
+//! Deliberately absent: files that only hold data, and read permissions.
 
 use rustix::process::{getegid, geteuid};
 use std::{
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Others may write: the sticky bit of a folder keeps them from replacing what is not theirs.
+/// The sticky bit of a folder: other writers cannot replace files that are not theirs.
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -35,10 +35,10 @@ struct Us {
     group: u32,
 }
 
-/// Looks whether a file, and every folder above it, can be changed by nobody but root and the daemon's own user.
+/// Checks that only root and the daemon's own user can change a file and every folder above it.
 ///
 /// # Errors
-/// When somebody else can, or it cannot be told.
+/// When another user can, or the permissions cannot be read.
 pub fn check(file: &Path) -> Result<(), Untrusted> {
     let us = Us { user: geteuid().as_raw(), group: getegid().as_raw() };
     let unknown = |error: io::Error| Untrusted {
@@ -46,7 +46,7 @@ pub fn check(file: &Path) -> Result<(), Untrusted> {
         what: format!("whose it is cannot be told: {error}"),
         help: "Make its folder readable".to_owned(),
     };
-    // A link's own place counts as well: who can change it can lead it elsewhere.
+    // A link's own place counts as well: a user who can change the link can point it elsewhere.
     let place = std::path::absolute(file).map_err(unknown)?;
     let real = place.canonicalize().map_err(unknown)?;
     for path in [&place, &real].into_iter().flat_map(|path| path.ancestors()) {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-    /// Returns what is wrong with `a/b/file` after something was done there.
+    /// Returns the objection to `a/b/file` after a change to the folder.
     fn objection(change: impl FnOnce(&Path)) -> Option<String> {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("a/b/file");

@@ -1,6 +1,5 @@
-//! Brings an older file up to this version, as text: `config_version` is raised, and nothing else changes. What a file
-//! does not say has its default, so nothing has to be added; the new text is read again and compared before anybody
-//! sees it.
+//! Brings an older file up to this version, as text: `config_version` is raised, and nothing else changes. Absent keys
+//! have their defaults, so nothing has to be added; the new text is read again and compared before it is shown.
 
 use super::{
     VERSION,
@@ -35,8 +34,8 @@ pub fn upgrade(text: &str) -> Result<Upgraded, Report> {
     }
 }
 
-/// Turns lines of a file into comments, each a key of a section with its value; returns the text and the keys that it lost.
-/// A key that cannot be taken out so stays.
+/// Turns lines of a file into comments, each a key of a section with its value; returns the text and the keys that it
+/// lost. A key that cannot be taken out so stays.
 pub fn without(text: &str, keys: &[(&str, &str)], why: &str) -> (String, Vec<String>) {
     let (mut text, mut lost) = (text.to_owned(), Vec::new());
     for (section, key) in keys {
@@ -106,7 +105,7 @@ fn raised(text: &str, entry: &MappingEntry, from: i128) -> String {
     (1..).zip(text.split_inclusive('\n')).map(replace).collect()
 }
 
-/// Compares what two files say, but for the version.
+/// Compares the contents of two files, ignoring the version.
 fn same(old: &Node, new: &Node) -> bool {
     let said = |node: &Node| -> Vec<(String, String)> {
         let others = node.entries().iter().filter(|entry| entry.key != "config_version");

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// Two looks that must be equal are so far apart at least.
+/// Minimum interval between two checks that must be equal.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Holds the configuration that is in force.
@@ -41,20 +41,20 @@ struct WatchState {
     restart: Vec<String>,
 }
 
-/// Fingerprint of a file that tells whether it was changed.
+/// Fingerprint of a file, to notice changes.
 pub(super) type ConfigStamp = (SystemTime, u64, u64);
 
 /// Result of reading an edited file.
 #[derive(Debug)]
 pub enum ConfigNews {
-    /// It is in force.
+    /// The new configuration is in force.
     Changed {
         /// Keys that have another value now and need a restart to be in force.
         restart: Vec<String>,
         /// Warnings and notes about the file.
         report: Report,
     },
-    /// It cannot be used; the one before stays in force.
+    /// The new configuration is unusable; the one before stays in force.
     Broken(ConfigError),
 }
 
@@ -69,12 +69,12 @@ impl Watcher {
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
-    /// Returns where the daemon was started, and with what environment.
+    /// Returns the folder and the environment of the daemon's start.
     pub fn start(&self) -> &Start {
         &self.start
     }
 
-    /// Returns the configuration in force, after a look at the file; tells the log what is new.
+    /// Returns the configuration in force, after checking the file; logs the changes.
     pub fn current(&self) -> Arc<HotConfig> {
         match self.look(Instant::now()) {
             None => {}
@@ -95,7 +95,7 @@ impl Watcher {
         Arc::clone(&self.state().hot)
     }
 
-    /// Looks at the file; returns what is new, once.
+    /// Checks the file; returns each change once.
     pub fn look(&self, now: Instant) -> Option<ConfigNews> {
         let mut state = self.state();
         let found = stamp(&self.file);
@@ -139,7 +139,7 @@ impl Watcher {
         }
     }
 
-    /// Compares with what the daemon was built from: also a key that is gone, or a new account's, counts.
+    /// Compares with the keys that the daemon was built from: a removed key, or a new account's key, counts, too.
     fn needs_restart(&self, keys: &IndexMap<String, Key>) -> Vec<String> {
         let differs = |path: &&String| {
             let (old, new) = (self.built.get(*path), keys.get(*path));
@@ -166,8 +166,8 @@ impl WatchState {
             || (!self.hot.accounts.is_empty() && hot.accounts.is_empty() && !switched_off())
     }
 
-    /// Returns an account that not everybody could use and now can, without a list that says so: each list that
-    /// named somebody has to say it, or any of them where none did.
+    /// Returns an account that becomes open to everyone without a list that says so: each list that
+    /// restricted the account has to be written, or either of the two if none did.
     fn opened(&self, new: &LoadedConfig) -> Option<String> {
         let before = self.hot.open_to_the_world();
         let unsaid = |name: &&str| {
@@ -330,7 +330,7 @@ mod tests {
         check(", allowed_users: [], allowed_chats: []", "changed, restart: [], 0 problems");
         check(", allowed_chats: [-5]", "changed, restart: [], 0 problems");
         check(", pairing: true", "changed, restart: [], 0 problems");
-        // Nobody is let in who was not: it was open before.
+        // No additional person is let in: the account was open before.
         let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one}}\n");
         let watched = folder.watch();

@@ -1,4 +1,4 @@
-//! The tools that reach out of the house: who searches and fetches for them, and what may be reached.
+//! The web tools: the providers of search and fetch, and the hosts that may be reached.
 
 use super::{env::Env, raw::NodeValue, reader::Section};
 pub(crate) use pudu_client::tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
@@ -25,7 +25,7 @@ pub struct WebConfig {
     pub timeout: Duration,
     /// Region of the results.
     pub region: Option<String>,
-    /// How strictly a search leaves out what is not for everybody.
+    /// How strictly a search filters content that is not safe for everyone.
     pub safesearch: SafeSearch,
 }
 
@@ -55,11 +55,11 @@ const SAFE: &[(&str, SafeSearch)] = &[
     ("off", SafeSearch::Off),
 ];
 
-/// How many results and how much time, where nobody says.
+/// Default number of results and default timeout.
 const RESULTS: u32 = 5;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many characters are shown, where nobody says: a page, as in DeerFlow, and a result's snippet.
+/// Default number of characters shown: of a page, as in DeerFlow, or of a result's snippet.
 fn chars(kind: WebKind) -> u32 {
     match kind {
         WebKind::Fetch => 4_096,
@@ -67,7 +67,7 @@ fn chars(kind: WebKind) -> u32 {
     }
 }
 
-/// The variable that holds a provider's key, and whether nothing goes without one.
+/// Returns the variable that holds a provider's key, and whether the key is required.
 fn variable(provider: Provider) -> Option<(&'static str, bool)> {
     match provider {
         Provider::Tavily => Some(("TAVILY_API_KEY", true)),
@@ -81,7 +81,7 @@ fn variable(provider: Provider) -> Option<(&'static str, bool)> {
 }
 
 impl WebConfig {
-    /// The tool as it is where nothing is said of it.
+    /// The tool with its defaults.
     pub(super) fn plain(kind: WebKind, provider: Provider) -> Self {
         Self {
             kind,
@@ -117,8 +117,8 @@ pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env
     }
 }
 
-/// A key that is not written is looked for where the provider's own clients look for it. What the operator
-/// runs at an address of his own may want none.
+/// Returns the key. If none is written, it is read from the variable that the provider's own clients use. A server that
+/// the operator runs at another address may need none.
 fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env) -> Option<SecretString> {
     let setting = section.secret("api_key");
     let spoilt = setting.is_spoilt();
@@ -132,7 +132,7 @@ fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env
     key
 }
 
-/// Reads what may be reached though it is not the open internet.
+/// Reads the hosts that may be reached though they are not the open internet.
 pub(super) fn allowed(top: &Section<'_>) -> Vec<String> {
     let section = top.section("web");
     let show = |hosts: &Vec<String>| hosts.join(", ");

@@ -31,7 +31,7 @@ use std::{
 /// Name of the hidden subcommand with which the daemon starts itself to read a document.
 pub const READ_DOCUMENT: &str = "read-document";
 
-/// Makes what runs work with. Where no model is configured, one that the machine has is used, and otherwise
+/// Makes the parts that runs work with. Without configured models, a model found on the machine is used, and otherwise
 /// the built-in offline model. A tool of an extension never takes the place of one of our own.
 pub fn setup(
     hot: &HotConfig,
@@ -78,7 +78,7 @@ pub fn setup(
     Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
 }
 
-/// Makes what decides on calls: first what costs nothing.
+/// Makes the providers that decide on tool calls, the free ones first.
 pub fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
     let mut providers: Vec<Arc<dyn GuardrailProvider>> = Vec::new();
     if let Some(list) = &config.allowlist {
@@ -94,8 +94,8 @@ pub fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
     Ok(Guards::new(providers, config.fail_closed, config.agent_id.clone()))
 }
 
-/// Leaves out what would take the place of a tool of our own, also of one that is not offered: such names mean
-/// something to policies, groups and skills.
+/// Leaves out tools with the name of one of our own, even of one that is not offered: policies, groups and skills refer
+/// to such names.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let taken = |name: &str| is_own_tool(name) || own.iter().any(|tool| tool.spec().name == name);
     let (foreign, left): (Vec<_>, Vec<_>) =
@@ -146,7 +146,7 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
     (info, Arc::new(Offline))
 }
 
-/// A model and what people are told of it.
+/// A model and its description for people.
 type KnownModel = (ModelInfo, Arc<dyn Model>);
 
 /// Makes the models, each with those that take its place.
@@ -188,7 +188,7 @@ fn model(
     let rules = RetryRules { attempts: own.unwrap_or(retries.attempts), ..retries };
     let address = config.settings.base_url.as_str();
     let retry = Retry::new(Arc::new(HttpModel::new(config.settings.clone())?), rules, guards, address);
-    // Who has others to ask does not wait for one that rests.
+    // A model with fallbacks does not wait for one that rests.
     Ok(Arc::new(if config.fallbacks.is_empty() { retry } else { retry.without_waiting_for_rest() }))
 }
 

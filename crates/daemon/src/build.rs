@@ -1,4 +1,5 @@
-//! The second phase of a start: the parts are built from the configuration and connected. Nothing is received or run yet.
+//! The second phase of a start: the parts are built from the configuration and connected. Nothing is received or run
+//! yet.
 
 use crate::{agent, daemon::Daemon, machine::Machine, open::Opened, scope::Scope};
 use anyhow::{Context, Result};
@@ -24,7 +25,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// A daemon whose parts are connected, and what only its start needs.
+/// A daemon whose parts are connected, and the values that only its start needs.
 pub(crate) struct Built {
     pub(crate) daemon: Daemon,
     pub(crate) dispatcher: Dispatcher,

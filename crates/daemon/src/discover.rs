@@ -28,7 +28,7 @@ pub async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
     (found, line)
 }
 
-/// Says once that there is no model, and what to do about it.
+/// Logs once that there is no model, and the remedy.
 pub fn tell_none() {
     tracing::warn!(
         "found no language model, so the built-in one only echoes: set OPENAI_API_KEY or ANTHROPIC_API_KEY, start \

@@ -14,7 +14,7 @@ const TRIM: Duration = Duration::from_secs(30);
 const SWEEP: Duration = Duration::from_secs(15 * 60);
 
 impl Daemon {
-    /// Starts all of it. It ends when the daemon stops.
+    /// Starts all housekeeping tasks. They end when the daemon stops.
     pub(crate) fn keep_house(&self) {
         let (machine, stop) = (self.machine.clone(), self.stop.clone());
         self.tasks.spawn(async move {

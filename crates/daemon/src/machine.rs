@@ -35,7 +35,7 @@ pub struct Machine {
     pub model_guards: ModelGuards,
     jail: Result<Arc<Jail>, Unconfined>,
     provider: SandboxBackend,
-    /// The containers, and what they were configured with.
+    /// The containers, and the configuration that they were made with.
     pool: Mutex<Option<(Recipe, config::SandboxConfig, Pool)>>,
     exposed: Exposed,
 }
@@ -92,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// Returns what containers are made by; `None` where commands run here.
+    /// Returns the settings that containers are made with; `None` where commands run here.
     fn recipe(&self, hot: &HotConfig) -> Option<Recipe> {
         let wanted = RemoteSettings::of(&hot.sandbox);
         match &self.provider {
@@ -120,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// Asks whoever makes sandboxes elsewhere whether it is there; `None` where nobody does.
+    /// Checks that the remote provider of sandboxes answers; `None` without one.
     pub async fn examine(&self, hot: &HotConfig) -> Option<Result<String, SandboxError>> {
         match &self.provider {
             SandboxBackend::Local | SandboxBackend::Docker(_) => None,
@@ -166,7 +166,7 @@ impl Machine {
         made
     }
 
-    /// Returns what reaches the files of threads without a shell.
+    /// Returns access to the files of threads without a shell.
     fn places(&self, hot: &HotConfig) -> LocalSandboxes {
         let options = Options { mounts: hot.sandbox.mounts.clone(), ..Options::default() };
         LocalSandboxes::new(self.folders.clone(), None, options)
@@ -216,7 +216,7 @@ impl Machine {
         pool.as_ref().map(|(.., pool)| pool.clone())
     }
 
-    /// Returns whether commands can reach the gateway, for whoever keeps its door.
+    /// Returns whether commands can reach the gateway, for the gateway's access check.
     pub fn exposed(&self) -> Exposed {
         self.exposed.clone()
     }
@@ -290,7 +290,7 @@ impl Machine {
         }
     }
 
-    /// Returns what confines commands, for whoever wants to try it.
+    /// Returns the jail that confines commands, so that it can be tested.
     pub fn jail(&self) -> &Result<Arc<Jail>, Unconfined> {
         &self.jail
     }
@@ -308,7 +308,7 @@ fn rules(hot: &HotConfig) -> PoolRules {
 }
 
 /// Returns the owner of threads' files, if that is not the daemon's own user: only root can give files away,
-/// and nobody's commands run as root but those of the host's shell. File tools have this user's rights, also
+/// and commands never run as root except on the host's shell. File tools have this user's rights, also
 /// if there are no commands.
 fn owner(provider: &SandboxBackend, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
     let root = rustix::process::geteuid().is_root();

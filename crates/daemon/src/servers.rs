@@ -21,8 +21,8 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// Connects the servers, and anew whenever `again` rings, until `stop`. `count` makes their tools count for runs that
-    /// begin from then on; it is told whether that is needed.
+    /// Connects the servers, and reconnects them whenever `again` is notified, until `stop`. `count` makes their tools
+    /// available to runs that begin from then on; its argument is whether that is needed.
     pub async fn keep_connected(
         &self,
         (start, beside): (&Start, Option<&Path>),
@@ -62,7 +62,7 @@ impl Extensions {
         ConnectedServers { any, former: std::mem::replace(&mut *kept, servers) }
     }
 
-    /// Holds the servers' tools still while something is made of them.
+    /// Keeps the set of the servers' tools unchanged while the lock is held.
     pub fn lock(&self) -> ExtensionTools<'_> {
         ExtensionTools(self.servers.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -85,7 +85,7 @@ pub struct ConnectedServers {
 }
 
 impl ConnectedServers {
-    /// Ends the servers that were there before, once nobody is given their tools any more.
+    /// Closes the previous servers, once their tools are not handed out any more.
     pub async fn close_former(self) {
         if let Some(former) = self.former {
             former.close().await;

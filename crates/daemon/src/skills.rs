@@ -18,7 +18,7 @@ pub fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills>
     let home = &fixed.home;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
     made.with_context(|| format!("cannot make the folder {}", home.display()))?;
-    // Where a sandbox finds them is no matter of where pudu happens to stand.
+    // The path in a sandbox must not depend on pudu's working folder.
     let home = home.canonicalize().with_context(|| format!("cannot find the folder {}", home.display()))?;
     let shipped =
         shipped::unpack(&home.join(SHIPPED)).context("cannot write out the skills that ship with pudu")?;
@@ -32,8 +32,8 @@ pub fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills>
     }))
 }
 
-/// Returns a line for each skill that a sub-agent is to have, and that there is not. A person may have one of that name, so
-/// that it is no error.
+/// Returns a line for each skill that a sub-agent is to have, and that there is not. A person may have one of that
+/// name, so that it is no error.
 pub fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
     let named =
         subagents.iter().flat_map(|kind| kind.skills.iter().flatten().map(move |skill| (kind, skill)));
@@ -45,7 +45,7 @@ pub fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
         .collect()
 }
 
-/// Takes away what older versions wrote. Only the process that has the home may do that.
+/// Removes skills that older versions wrote. Only the process that holds the home may do that.
 pub fn tidy(skills: &Skills) {
     shipped::tidy(&skills.places().shipped);
 }

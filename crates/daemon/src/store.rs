@@ -19,7 +19,7 @@ pub async fn open(database: &Database, home: &Path) -> Result<Db> {
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
 }
 
-/// Returns whether there is a store to look at: asking makes none.
+/// Returns whether there is a store to open: the check makes none.
 pub fn has_store(backend: &Backend) -> bool {
     match backend {
         Backend::Memory => false,

@@ -1,8 +1,8 @@
 //! The folder for everything that pudu keeps, and the sign that a process works in it.
 //!
-//! Two processes on one folder would both take up the same turns. So whoever works there holds a lock on
-//! a file in it, which the system lets go of however the process ends; the file also says where the process
-//! answers.
+//! Two processes on one folder would both resume the same turns. So a process that works there holds a lock on
+//! a file in it, which the system releases however the process ends; the file also contains the address where the
+//! process answers.
 
 use anyhow::{Context, Result, bail};
 use std::{

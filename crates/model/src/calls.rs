@@ -1,5 +1,5 @@
-//! Tool calls put together from their pieces. Arguments are never guessed: what is no JSON object is kept as text and
-//! never run.
+//! Tool calls assembled from their pieces. Arguments are never guessed: a text that is no JSON object is kept as text
+//! and never run.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError, ToolCall};
@@ -14,7 +14,7 @@ const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// A piece of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallPiece {
-    /// The call's place among all, where the wire tells it.
+    /// The call's place among all, if the wire reports it.
     pub(crate) index: Option<u64>,
     /// Its id; empty if it is not in this piece.
     pub(crate) id: String,
@@ -22,7 +22,7 @@ pub(crate) struct CallPiece {
     pub(crate) name: String,
     /// More of the arguments' text.
     pub(crate) arguments: String,
-    /// Whether the wire has not told that the call is whole, although it tells that of each.
+    /// Whether the wire has not reported the end of the call, although it does so for each call.
     pub(crate) is_open: bool,
 }
 
@@ -70,7 +70,7 @@ impl PartialCalls {
         (!call.is_followed_by(piece)).then_some(at)
     }
 
-    /// Replaces the arguments of a call that tells them whole at its end.
+    /// Replaces the arguments of a call whose end event has them whole.
     ///
     /// # Errors
     /// When the arguments are too large.
@@ -98,7 +98,7 @@ impl PartialCalls {
         here.or_else(|| self.calls.iter().position(|call| !id.is_empty() && call.id == id))
     }
 
-    /// Notes that the wire has told a call whole.
+    /// Marks a call as complete, as reported by the wire.
     pub(crate) fn close(&mut self, at: usize) {
         if let Some(call) = self.calls.get_mut(at) {
             call.is_open = false;
@@ -116,17 +116,17 @@ impl PartialCalls {
 
 impl CallPiece {
     /// Returns whether another call begins with a piece that has this one's place: gateways number all calls alike,
-    /// and tell them apart by id. Some repeat name and id in each piece, and some make a new id for each.
+    /// and distinguish them by id. Some repeat name and id in each piece, and some make a new id for each.
     fn is_followed_by(&self, piece: &Self) -> bool {
         let named = !piece.name.is_empty();
         let other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
         let no_id = piece.index.is_none() && piece.id.is_empty();
-        // The first piece often has no arguments yet: then the same name goes on with it, and is no other call.
+        // The first piece often has no arguments yet: the same name then continues the call and begins no other.
         let goes_on = self.arguments.trim().is_empty() && piece.name == self.name;
         named && (other_id || no_id) && self.seems_whole() && !goes_on
     }
 
-    /// Returns whether the arguments so far may be all.
+    /// Returns whether the arguments so far may be complete.
     fn seems_whole(&self) -> bool {
         arguments(&self.arguments).is_some()
     }

@@ -1,12 +1,12 @@
-//! The words with which providers say why a reply ended, of all wires: no two mean different things by one.
+//! The finish reasons of providers, of all wires: no two mean different things by one word.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError};
 
-/// Returns what a finish reason means. An empty one is none: `None`.
+/// Returns the meaning of a finish reason; `None` if it is empty.
 ///
 /// # Errors
-/// When the reason says that the reply failed.
+/// When the reason is a failure of the reply.
 pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
     let word = reason.trim().to_ascii_lowercase();
     let finish = match word.as_str() {
@@ -31,7 +31,7 @@ pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
         "malformed_function_call" | "unexpected_tool_call" | "malformed_response" | "too_many_tool_calls" => {
             return Err(garbled(format!("the reply ended with {word}")));
         }
-        // What nobody has heard of may be a cut: people are told that there may be more.
+        // An unknown reason may be a cut: people are informed that there may be more.
         _ => Finish::Length,
     };
     Ok(Some(finish))

@@ -142,7 +142,7 @@ impl ReplyDecoder {
     fn read_end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Framing::Sse(sse) = &mut self.framing {
             let last = sse.end();
-            // It may be an error that says why the reply is incomplete.
+            // It may be an error that explains why the reply is incomplete.
             let is_cut = sse.is_in_document();
             // Some servers leave out the blank line behind the last event. An event that was cut does not count.
             for event in last.iter().filter(|event| is_whole(event)) {

@@ -131,7 +131,7 @@ fn call(
     Ok(http.request(method, url(&settings.base_url, path)).headers(headers(settings)?))
 }
 
-/// Returns each header once: those of the operator stand in the place of ours.
+/// Returns each header once: the operator's headers replace ours.
 fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
     let mut headers = wire_of(settings.wire).headers();
     headers.extend(key(settings)?);

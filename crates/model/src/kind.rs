@@ -16,7 +16,7 @@ pub enum WireKind {
 }
 
 impl WireKind {
-    /// All of them.
+    /// All wires.
     #[cfg(test)]
     pub(crate) const ALL: [Self; 5] =
         [Self::Chat, Self::Messages, Self::Gemini, Self::Responses, Self::Ollama];

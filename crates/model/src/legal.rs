@@ -1,4 +1,4 @@
-//! The last look at a request before a wire writes it: entries of a thread that a provider would refuse.
+//! The last check of a request before a wire writes it: entries of a thread that a provider would refuse.
 //!
 //! A model may call a tool by a name that no provider takes back, and threads of older versions hold such calls. One of
 //! them would fail every later request of its thread.

@@ -1,5 +1,5 @@
 //! Language models behind the one port of `pudu-base`: the wires that providers speak, each in a folder of its own
-//! that knows bytes and no sockets; one HTTP client for all of them; and a built-in model for a machine that has none.
+//! that knows bytes and no sockets; one HTTP client for all wires; and a built-in model for a machine that has none.
 //! How a vendor departs from its wire is data ([`Dialect`], [`vendors`]).
 //!
 //! Deliberately absent: asking again and falling back (the harness decides that), prices, and anything about threads.

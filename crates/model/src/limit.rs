@@ -1,9 +1,9 @@
-//! The limit of a reply in a request's body, as it stands there once the operator's keys are in.
+//! The limit of a reply in a request's body, after the operator's keys were added.
 
 use pudu_base::Request;
 use serde_json::{Map, Value};
 
-/// Lowers the limit under each of these keys to what a request may have at most. Where none is there, the first is set.
+/// Lowers the limit under each of these keys to the request's maximum. If no key is there, the first is set.
 pub(crate) fn bound(options: &mut Map<String, Value>, keys: &[&str], request: &Request) {
     let Some(most) = request.most else { return };
     let mut is_there = false;
@@ -40,7 +40,7 @@ mod tests {
         ModelSettings { max_tokens, body: map(body), ..ModelSettings::plain("m", wire) }
     }
 
-    /// Every place of a body in which a limit may stand.
+    /// Every place of a limit in a body.
     fn limits(settings: &ModelSettings, most: Option<u32>) -> Vec<i64> {
         let request = Request { most, ..Request::default() };
         let body = wire_of(settings.wire).body(settings, &request).unwrap();

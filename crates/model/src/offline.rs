@@ -1,4 +1,4 @@
-//! The model for a machine that has none: it says what it is, echoes, and calls a tool when told to, so
+//! The model for a machine that has none: it describes itself, echoes, and calls a tool on request, so
 //! that the whole way of a message can be seen without a key.
 
 use futures_util::{StreamExt, stream};

@@ -1,5 +1,5 @@
-//! Ollama's own chat: JSON documents, one a line. Its server speaks the chat wire too, but there nobody can tell it how
-//! long a prompt may be.
+//! Ollama's own chat: JSON documents, one a line. Its server speaks the chat wire too, but there a request cannot set
+//! the length of a prompt.
 
 mod decode;
 mod encode;

@@ -1,6 +1,6 @@
-//! The order in which a reply came: words, calls, and between them what only its provider can read, such as signed
-//! thoughts. A thread keeps words and calls by themselves, so here each is only counted or named; the rest is kept as it
-//! was, byte for byte. A reply that was changed since does not fit its order any more, and then goes back without.
+//! The order in which a reply came: words, calls, and between them parts that only its provider can read, such as
+//! signed thoughts. A thread keeps words and calls separately, so here each is only counted or named; the rest is kept
+//! byte for byte. A reply that was changed since does not fit its order any more, and then goes back without.
 
 use pudu_base::{Assistant, ProviderParts, ToolCall};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub(crate) struct ReplyOrder {
 }
 
 impl ReplyOrder {
-    /// Adds words of so many bytes, and what the provider wants back with just these.
+    /// Adds words of `bytes` bytes, and the data that the provider wants back with exactly these words.
     pub(crate) fn words(&mut self, bytes: usize, extra: Option<Value>) {
         let last = self.pieces.last_mut().filter(|last| last.get("extra").is_none());
         match (extra, last.and_then(|last| last.get_mut("words"))) {
@@ -26,12 +26,12 @@ impl ReplyOrder {
         }
     }
 
-    /// Adds a call, and what the provider wants back with it.
+    /// Adds a call, and the data that the provider wants back with it.
     pub(crate) fn call(&mut self, name: &str, extra: Option<Value>) {
         self.push(json!({"call": name}), extra);
     }
 
-    /// Adds a part that goes back as it is.
+    /// Adds a part that goes back unchanged.
     pub(crate) fn part(&mut self, part: Map<String, Value>) {
         self.is_needed = true;
         self.pieces.push(Value::Object(Map::from_iter([("part".to_owned(), Value::Object(part))])));

@@ -13,7 +13,7 @@ enum Happening {
     Said(String),
     /// The model answers.
     Answered(String),
-    /// The model calls so many tools, which have these results.
+    /// The model calls tools, one for each of these results.
     Called(String, Vec<String>),
     /// pudu reminds the model.
     Reminded(String),
@@ -22,7 +22,7 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     let text = || "[a-zä字\"{}\\n ]{1,12}";
     prop_oneof![
-        // What people say is never blank.
+        // People's messages are never blank.
         text().prop_map(|text| Happening::Said(format!("ask {text}"))),
         text().prop_map(Happening::Answered),
         (text(), prop::collection::vec(text(), 1..4))
@@ -31,7 +31,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Returns the messages of what happened, and after how many of them the model was asked.
+/// Returns the messages, and the numbers of messages after which the model was asked.
 fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
     let (mut messages, mut asked) = (Vec::new(), Vec::new());
     for (n, happening) in happened.iter().enumerate() {
@@ -63,7 +63,7 @@ fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
                 }
             }
         }
-        // Nobody asks a model that has just answered.
+        // A model that has just answered is not asked.
         if !matches!(happening, Happening::Answered(_)) {
             asked.push(messages.len());
         }

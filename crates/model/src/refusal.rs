@@ -13,7 +13,7 @@ const ENOUGH: usize = 64 * 1024;
 /// As much of its words is passed on, in characters.
 const WORDS: usize = 300;
 
-/// Codes that say that an account has no credit. GLM and MiniMax have numbers.
+/// Codes of an account without credit. GLM and MiniMax have numbers.
 const BROKE: [&str; 6] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -22,7 +22,7 @@ const BROKE: [&str; 6] = [
     "1113",
     "1008",
 ];
-/// Words that say so where there is no code.
+/// Words of an account without credit, where there is no code.
 const BROKE_WORDS: [&str; 7] = [
     "insufficient balance",
     "credit balance is too low",
@@ -32,7 +32,7 @@ const BROKE_WORDS: [&str; 7] = [
     "欠费",
     "额度不足",
 ];
-/// Codes that say that a filter refused what was said.
+/// Codes of a filter's refusal.
 const FILTERED: [&str; 9] = [
     "content_filter",
     "content_policy_violation",
@@ -44,10 +44,10 @@ const FILTERED: [&str; 9] = [
     "1026",
     "1027",
 ];
-/// Words that say so where there is no code, or one that says something else.
+/// Words of a filter's refusal, where there is no code, or one with another meaning.
 const FILTERED_WORDS: [&str; 3] =
     ["content filtering policy", "your input was flagged", "prompt was flagged"];
-/// Words of errors that have no status of their own, and the status that they stand for. MiniMax has numbers.
+/// Words of errors that have no status of their own, and the corresponding status. MiniMax has numbers.
 const STATUSES: [(&str, u16); 27] = [
     ("rate_limit", 429),
     ("resource_exhausted", 429),
@@ -124,7 +124,7 @@ pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
     }
 }
 
-/// Returns the status that the words of an error stand for.
+/// Returns the status for the words of an error.
 fn status_of(error: &Value) -> u16 {
     let words = ["code", "type", "status", "status_code"].into_iter().filter_map(|name| error.get(name));
     let words: Vec<String> = words.map(word).collect();
@@ -183,14 +183,14 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         // Only an API that is there knows of models.
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
-        // 529 is how Anthropic says that it is overloaded.
+        // 529 is Anthropic's status for an overload.
         408 | 409 | 425 | 429 | 503 | 529 => ModelError::Busy { retry_after, limited: status == 429, detail },
         500.. => ModelError::Failed(detail),
         _ => ModelError::Rejected(detail),
     }
 }
 
-/// Reads how long Google wants us to wait: its refusals say so in their details, not in a header.
+/// Reads the wait that Google asks for: its refusals have it in their details, not in a header.
 fn retry_info(error: &Value) -> Option<Duration> {
     let mut details = error.get("details")?.as_array()?.iter();
     let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
@@ -198,7 +198,7 @@ fn retry_info(error: &Value) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(seconds).ok()?.min(retry::MAX_RETRY_DELAY))
 }
 
-/// Puts a word in the place of what names somebody's account: organisations, projects, requests, keys that the
+/// Replaces identifiers of an account by a word: organisations, projects, requests, keys that the
 /// provider showed in part. The chat has nothing to do with those.
 fn without_ids(said: &str) -> String {
     const KINDS: [&str; 12] =

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// The part of JSON Schema that a provider takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaForm {
-    /// All of it.
+    /// The whole schema.
     Full,
     /// Without references and without words that only some validators know.
     Plain,
@@ -44,7 +44,7 @@ const PLAIN_WORDS: [&str; 20] = [
     "additionalProperties",
 ];
 
-/// Words that OpenAPI's part of it has in Gemini's API.
+/// Words of JSON Schema that Gemini's subset of OpenAPI has.
 const OPENAPI_WORDS: [&str; 15] = [
     "type",
     "description",
@@ -94,7 +94,7 @@ struct Reducer<'a> {
 impl Reducer<'_> {
     fn part(&mut self, schema: &Value, depth: usize) -> Value {
         self.parts += 1;
-        // `true`, `false`, what is too deep, and what is no schema at all: anything.
+        // `true`, `false`, a schema that is too deep, and a value that is no schema at all: anything.
         let (Value::Object(map), true) = (schema, depth < MAX_DEPTH && self.parts < MAX_PARTS) else {
             return self.anything();
         };
@@ -121,7 +121,7 @@ impl Reducer<'_> {
         if self.form == SchemaForm::OpenApi { json!({"type": "string"}) } else { json!({}) }
     }
 
-    /// Puts what a reference names in its place; what stands beside it counts more.
+    /// Replaces a reference by its target; words beside the reference win.
     fn without_reference(&self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut whole = map.clone();
         for _ in depth..MAX_DEPTH {
@@ -149,7 +149,7 @@ impl Reducer<'_> {
             }
             ("format", Value::String(format)) => {
                 let known = self.form != SchemaForm::OpenApi || OPENAPI_FORMATS.contains(&format.as_str());
-                // What schemars writes for Rust's numbers is in no standard.
+                // The formats that schemars writes for Rust's numbers are in no standard.
                 (known && !format.starts_with("uint")).then(|| value.clone())
             }
             ("enum", Value::Array(values)) if self.form == SchemaForm::OpenApi => {
@@ -234,7 +234,7 @@ fn alternatives(map: &mut Map<String, Value>) {
     }
 }
 
-/// Adds what has to be there: a type, and the items of a list.
+/// Adds the required parts: a type, and the items of a list.
 fn complete(map: &mut Map<String, Value>) {
     let is_typed = map.contains_key("type") || map.contains_key("anyOf");
     if !is_typed {
@@ -244,7 +244,7 @@ fn complete(map: &mut Map<String, Value>) {
     if map.get("type").is_some_and(|name| name == "array") {
         map.entry("items").or_insert_with(|| json!({"type": "string"}));
     }
-    // What is required has to be there.
+    // A required property has to be defined.
     let known: Vec<String> = map
         .get("properties")
         .and_then(Value::as_object)

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 pub struct ModelSettings {
     /// The name under which people know it.
     pub name: String,
-    /// The provider's name of it.
+    /// The provider's name for the model.
     pub model: String,
     /// The protocol.
     pub wire: WireKind,
@@ -68,7 +68,7 @@ impl ModelSettings {
         }
     }
 
-    /// Returns the settings with what a request says of the answer in place of theirs.
+    /// Returns the settings with a request's sampling in place of theirs.
     pub(crate) fn sampled(self: &Arc<Self>, sampling: Sampling) -> Arc<Self> {
         if sampling == Sampling::default() {
             return self.clone();
@@ -119,7 +119,7 @@ pub struct Dialect {
     pub asks_usage: bool,
     /// Whether calls are written as text, as Huawei's engine does.
     pub text_calls: bool,
-    /// The header of the key and what stands before the key in it, where they are not the wire's.
+    /// The header of the key and the text before the key in it, where they are not the wire's.
     pub key_header: Option<(&'static str, &'static str)>,
 }
 

@@ -112,8 +112,8 @@ fn in_chunks<'a>(
     Ok(Reply::of(deltas))
 }
 
-/// Reads a reply whole, by single bytes, and cut at every byte, and returns what it is. Cut, it is the same or an
-/// error that says so; the usage, which comes last, may be missing.
+/// Reads a reply whole, by single bytes, and cut at every byte, and returns the whole one. A cut reply gives the same
+/// or an error; only the usage, which comes last, may be missing.
 pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
     let whole = read_open(settings, bytes);
     for at in 0..bytes.len() {
@@ -135,8 +135,8 @@ pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, Mode
     whole
 }
 
-/// Reads a reply whole, by single bytes, and in two pieces, but never cut: for replies that go on behind what looks
-/// like their end.
+/// Reads a reply whole, by single bytes, and in two pieces, but never cut: for replies that continue behind an
+/// apparent end.
 pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
     let whole = in_chunks(settings, std::iter::once(bytes));
     assert_eq!(

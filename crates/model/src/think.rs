@@ -2,8 +2,8 @@
 //! some gateways leave them. They are no words for people.
 //!
 //! Templates of some models write the first mark into the prompt, so that a reply begins with thoughts and only their
-//! end is marked. Of the first such reply this is known at that mark, and what was said is taken back; the next replies
-//! of the model are held back until the mark comes.
+//! end is marked. The first such reply is recognised at that mark, and its earlier words are taken back; the next
+//! replies of the model are held back until the mark comes.
 
 use pudu_base::Thinking;
 use std::sync::{
@@ -13,18 +13,18 @@ use std::sync::{
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// As much of the words is looked at again with the next piece, in bytes: more than a mark has.
+/// Length of the words that are searched again with the next piece, in bytes: more than a mark has.
 const TAIL_BYTES: usize = 16;
-/// Maximum size of what is held back, in bytes.
+/// Maximum size of the text held back, in bytes.
 const MAX_HELD_BYTES: usize = 128 * 1024;
 /// Maximum size of white space before the first mark, in bytes.
 const MAX_SPACE_BYTES: usize = 4 * 1024;
 
-/// Whether the last reply of a model began with thoughts whose first mark stood in the prompt.
+/// Whether the last reply of a model began with thoughts whose first mark was in the prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabit(Arc<AtomicBool>);
 
-/// The habits of a model, with thinking on and off: its template may write the mark for one of them only.
+/// The habits of a model, with thinking on and off: its template may write the mark in only one mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabits {
     on: ThinkHabit,
@@ -46,7 +46,7 @@ pub(crate) struct ThinkSplitter {
     state: SplitState,
     /// Text that may be the beginning of a tag, or the end of the words that were given out.
     held: String,
-    /// As much of what is held back was searched for the mark, in bytes.
+    /// Length of the held text already searched for the mark, in bytes.
     searched: usize,
     habit: ThinkHabit,
 }
@@ -80,7 +80,7 @@ impl ThinkSplitter {
         Self { habit: habit.clone(), ..Self::default() }
     }
 
-    /// Takes more text and returns what is certain by now.
+    /// Takes more text and returns the parts that are certain by now.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Said> {
         if self.state == SplitState::Speaking {
             return if text.is_empty() { Vec::new() } else { vec![Said::Words(text.to_owned())] };
@@ -94,7 +94,7 @@ impl ThinkSplitter {
         said
     }
 
-    /// Takes note that the provider tells thoughts by themselves: nothing has to be held back, and what was is words.
+    /// Notes that the provider sends thoughts separately: nothing has to be held back, and held text is words.
     pub(crate) fn thinks_elsewhere(&mut self) -> Option<Said> {
         self.habit = ThinkHabit::default();
         (self.state == SplitState::Held).then(|| {
@@ -103,7 +103,7 @@ impl ThinkSplitter {
         })
     }
 
-    /// Ends the text: what was held is what it seems.
+    /// Ends the text: held text is returned as its state suggests.
     pub(crate) fn end(&mut self) -> Option<Said> {
         let held = std::mem::take(&mut self.held);
         let said = match self.state {
@@ -173,7 +173,7 @@ impl ThinkSplitter {
 
     fn think(&mut self, said: &mut Vec<Said>) -> bool {
         let end = self.held.find(CLOSE);
-        // What may be the beginning of the closing tag waits for the rest.
+        // A possible beginning of the closing tag waits for the rest.
         let certain = end.unwrap_or_else(|| self.held.len() - held_back(&self.held));
         let rest = self.held.split_off(certain);
         let thought = std::mem::replace(&mut self.held, rest);
@@ -188,7 +188,7 @@ impl ThinkSplitter {
     }
 
     /// Gives out words, and looks for the end of thoughts whose beginning did not come. A line that ends with it is
-    /// one; a text that speaks of the marks names the first one too, or goes on behind the second.
+    /// one; a text that speaks of the marks names the first one too, or continues behind the second.
     fn doubt(&mut self, text: &str) -> Vec<Said> {
         if text.is_empty() {
             return Vec::new();
@@ -254,7 +254,7 @@ fn held_back(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Splits a text that comes in pieces of so many characters into thoughts and words.
+    /// Splits a text that comes in pieces of `size` characters into thoughts and words.
     fn split(text: &str, size: usize, habit: &ThinkHabit) -> (String, String) {
         let (mut splitter, mut thoughts, mut words) =
             (ThinkSplitter::new(habit), String::new(), String::new());

@@ -3,10 +3,10 @@
 use pudu_base::Thinking;
 use serde_json::{Map, Value, json};
 
-/// How a model is told to think.
+/// How a model's thinking is controlled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThinkingRules {
-    /// Whether it can be told at all.
+    /// Whether it can be controlled at all.
     pub supported: bool,
     /// Whether it takes an effort.
     pub takes_effort: bool,
@@ -26,19 +26,19 @@ impl Default for ThinkingRules {
 }
 
 impl ThinkingRules {
-    /// Returns whether the model thinks when it is told so.
+    /// Returns whether the model thinks with this setting.
     #[must_use]
     pub fn thinks(&self, thinking: Thinking) -> bool {
         self.supported && thinking != Thinking::Off
     }
 
-    /// Returns the effort to be told, in the words that providers share.
+    /// Returns the effort to send, in the words that providers share.
     #[must_use]
     pub fn effort(&self, thinking: Thinking) -> Option<&'static str> {
         thinking.effort().filter(|_| self.takes_effort)
     }
 
-    /// Adds to a body what the model is to be told.
+    /// Adds the thinking fields of a request to its body.
     pub(crate) fn apply(&self, thinking: Thinking, body: &mut Map<String, Value>) {
         if self.thinks(thinking) {
             return merge(body, &self.enabled);
@@ -82,7 +82,7 @@ impl ThinkingRules {
     }
 }
 
-/// Merges objects key by key; what is no object is replaced. `extra_body` is how the Python client says "into the body".
+/// Merges objects key by key; other values are replaced. `extra_body` is the Python client's word for "into the body".
 pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {
         match (key.as_str(), value, into.get_mut(key)) {

@@ -1,12 +1,12 @@
-//! Messages as turns of user and model that alternate, as Anthropic and Google want them: what follows from one side is
-//! one turn, and the results of calls come first in the turn behind them, in the order of the calls.
+//! Messages as turns of user and model that alternate, as Anthropic and Google want them: consecutive messages of one
+//! side are one turn, and the results of calls come first in the turn behind them, in the order of the calls.
 //!
-//! A call without a result is not mended here; the harness answers each before it asks.
+//! A call without a result is not fixed here; the harness answers each before it asks.
 
 use pudu_base::{Assistant, Human, Message, ToolCall, ToolResult};
 use std::sync::Arc;
 
-/// Stands where a thread does not begin with a person.
+/// Replaces the opening of a thread that does not begin with a person.
 pub(crate) const OPENING: &str = "(Earlier messages are left out.)";
 
 /// The side that a turn is from.

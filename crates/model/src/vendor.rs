@@ -2,7 +2,7 @@
 
 use crate::{CallIdForm, Dialect, SchemaForm, WireKind};
 
-/// A provider of models, or a server of them.
+/// A provider of models, or a model server.
 #[derive(Debug)]
 pub struct Vendor {
     /// Its name in lower case.
@@ -127,7 +127,7 @@ static VENDORS: &[Vendor] = &[
         THOUGHTS_BACK,
     ),
     Vendor {
-        // Else its thoughts stand in the text.
+        // Without this switch its thoughts are in the text.
         switches: &["reasoning_split"],
         ..vendor(
             "minimax",
@@ -163,7 +163,7 @@ static VENDORS: &[Vendor] = &[
         "https://api.mistral.ai/v1",
         &["api.mistral.ai"],
         &["MISTRAL_API_KEY"],
-        // It tells the usage unasked, and refuses fields that it does not know.
+        // It reports the usage unasked, and refuses fields that it does not know.
         Dialect { call_ids: CallIdForm::Nine, asks_usage: false, ..Dialect::PLAIN },
     ),
     vendor("groq", "https://api.groq.com/openai/v1", &["api.groq.com"], &["GROQ_API_KEY"], Dialect::PLAIN),

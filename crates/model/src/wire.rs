@@ -10,15 +10,15 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// One protocol.
 pub(crate) trait Wire: Send + Sync {
-    /// Returns what is added to the base URL: a path that begins with a slash, and a query if it has one.
+    /// Returns the addition to the base URL: a path that begins with a slash, and a query if it has one.
     fn path(&self, settings: &ModelSettings) -> String;
 
-    /// Returns what is added to the base URL for the list of models.
+    /// Returns the addition to the base URL for the list of models.
     fn list_path(&self, _: &ModelSettings) -> String {
         "/models".to_owned()
     }
 
-    /// Returns the header that carries the key, and what stands before the key in it.
+    /// Returns the header that carries the key, and the text before the key in it.
     fn key_header(&self) -> (HeaderName, &'static str);
 
     /// Returns the headers that every request has besides.
@@ -29,17 +29,17 @@ pub(crate) trait Wire: Send + Sync {
     /// Writes a request's body.
     fn body(&self, settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>>;
 
-    /// Returns how many tokens the reply to such a request may have, where its body tells that.
+    /// Returns the maximum number of tokens of the reply to such a request, if its body sets one.
     fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64>;
 
-    /// Makes what reads one reply of a model with this habit.
+    /// Makes the reader of one reply of a model with this habit.
     fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder>;
 }
 
 /// Reads the events of one reply.
 ///
 /// It emits, in this order: words and thoughts as they come; after the end parts for the provider, calls, the usage
-/// once, and the finish. A reply that ends in any other way is an error, so that nothing of it counts.
+/// once, and the finish. A reply that ends in any other way is an error, so that none of its parts counts.
 pub(crate) trait EventDecoder: Send {
     /// Reads one event: its kind, which is empty where the wire has none, and its data.
     fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError>;

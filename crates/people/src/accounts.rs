@@ -1,5 +1,5 @@
-//! Accounts and tokens as the command line and the HTTP API make them: what is checked before the store is asked, and how they
-//! are shown.
+//! Accounts and tokens as the command line and the HTTP API make them: the checks before the store is asked, and their
+//! JSON.
 
 use crate::{
     passwords::{self, Passwords},
@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub const OPERATOR: &str = "operator";
 /// The role of administrators.
 pub const ADMIN: &str = "admin";
-/// The role of everybody else.
+/// The role of everyone else.
 pub const USER: &str = "user";
 /// The first letters of every token.
 pub const TOKEN_PREFIX: &str = "pudu_";
@@ -48,10 +48,10 @@ pub enum AccountError {
     /// The password is not good enough.
     #[error("{0}")]
     Password(&'static str),
-    /// Somebody has the address.
+    /// The address is taken.
     #[error("somebody has the address {0} already")]
     Taken(String),
-    /// Nobody has that address or id.
+    /// No account has that address or id.
     #[error("nobody signs in as \"{0}\"; `pudu user list` lists who does")]
     Unknown(String),
     /// Others would be without an administrator.
@@ -111,7 +111,7 @@ fn without_password(email: String, role: &str) -> anyhow::Result<UserAccount> {
     })
 }
 
-/// Makes a new account of somebody for whom a provider vouches, as yet unknown to the store.
+/// Makes a new account for a person that a provider vouches for and that the store does not know yet.
 pub fn fresh_of_provider(
     email: String,
     role: &str,
@@ -155,8 +155,8 @@ impl AccountChange {
     }
 }
 
-/// Changes an account, with a line in the audit: who does it, what, and to which user, or to which token. Nothing else is noted,
-/// so that people can be forgotten.
+/// Changes an account and writes an audit entry with the actor, the change, and its user or token. The entry has
+/// nothing else, so that people can be forgotten.
 pub async fn audited<T, E: From<StoreError>>(
     db: &Db,
     by: &str,
@@ -223,7 +223,7 @@ pub async fn set_password(
     .await
 }
 
-/// Has what was held without an account become that of an account.
+/// Transfers the data held without an account to an account.
 pub async fn adopt(
     db: &Db,
     by: &str,
@@ -237,7 +237,7 @@ pub async fn adopt(
     .map_err(Into::into)
 }
 
-/// Describes how an account takes over what was held without one.
+/// Describes how an account takes over the data held without one.
 pub fn adoption(target: UserId, unpaired: UnpairedPeople) -> Adoption {
     let is_one_person = unpaired == UnpairedPeople::Own;
     Adoption { source: UserId::local(), target, at: clock::now(), is_one_person }
@@ -285,7 +285,7 @@ pub struct TokenOrder {
     pub days: Option<i64>,
 }
 
-/// Makes a token for a user; returns it with its text, which nobody can look up again.
+/// Makes a token for a user; returns it with its text, which cannot be looked up again.
 pub async fn add_token(
     db: &Db,
     by: &str,
@@ -355,7 +355,7 @@ pub fn shown_token(token: &ApiToken) -> Value {
     })
 }
 
-/// Shows a token with the user for whom it acts.
+/// Describes a token with the user that it acts for.
 pub fn shown_token_of(token: &ApiToken) -> Value {
     let mut shown = shown_token(token);
     shown["user"] = token.user.as_str().into();

@@ -1,4 +1,4 @@
-//! People: users, sign-in accounts, the people of platforms, and what each may have exported and forgotten.
+//! People: users, sign-in accounts, the people of platforms, and the export and erasure of their data.
 
 pub mod accounts;
 pub mod names;

@@ -1,4 +1,4 @@
-//! Names of people, which stand where lists would have ids.
+//! Names of people, which lists show in place of ids.
 
 use pudu_client::{
     store::{Db, StoreError},
@@ -33,7 +33,7 @@ pub struct PeopleNames {
 }
 
 impl PeopleNames {
-    /// Reads the names of everybody who is known.
+    /// Reads the names of all known people.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let people = db.account_people().await?.into_iter();
         let people = people.map(|person| ((person.account, person.person), person.name)).collect();
@@ -49,7 +49,7 @@ impl PeopleNames {
         name.map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// Returns a verdict of an account with the name of whoever decided. People of chats decide by their names.
+    /// Returns a verdict of an account with the name of its author. People of chats decide under their names.
     pub fn verdict(&self, account: &str, verdict: &str) -> String {
         match verdict.split_once(" by ").filter(|_| account == API_ACCOUNT) {
             Some((word, by)) => format!("{word} by {}", self.users.named(by)),

@@ -1,8 +1,8 @@
 //! Passwords of people who sign in: which are good enough, how they are hashed, and whether one is right.
 //!
-//! New hashes are argon2id. Those that DeerFlow made (`$dfv2$`, `$dfv1$` and bare bcrypt) are read, and give way to a new one
-//! when their owner signs in. Hashing takes a fraction of a second of a processor and 19 MiB: on threads of its own, few at
-//! once.
+//! New hashes are argon2id. Those that DeerFlow made (`$dfv2$`, `$dfv1$` and bare bcrypt) are read, and give way to a
+//! new one when their owner signs in. Hashing takes a fraction of a second of a processor and 19 MiB: on threads of its
+//! own, few at once.
 
 use anyhow::{Context, Result, anyhow};
 use argon2::{
@@ -15,13 +15,13 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::{OnceCell, Semaphore};
 
-/// Passwords are hashed so many at once.
+/// Maximum number of passwords hashed at once.
 const MAX_CONCURRENT_HASHES: usize = 2;
 /// Minimum length, in characters.
 const MIN_CHARS: usize = 8;
 /// Maximum length, in bytes.
 const MAX_BYTES: usize = 1024;
-/// A bcrypt hash that costs more takes longer than anybody waits.
+/// Maximum cost of a bcrypt hash; verifying a more expensive one takes too long.
 const MAX_BCRYPT_COST: u32 = 15;
 const V2: &str = "$dfv2$";
 const V1: &str = "$dfv1$";
@@ -135,7 +135,7 @@ const COMMON: &[&str] = &[
 #[derive(Clone)]
 pub struct Passwords {
     permits: Arc<Semaphore>,
-    /// A hash that no password has: whoever is unknown costs as much as somebody who is.
+    /// A hash that no password has: checking an unknown user costs as much as checking a known one.
     nobody: Arc<OnceCell<String>>,
 }
 
@@ -190,7 +190,7 @@ impl Passwords {
     }
 }
 
-/// Returns what speaks against a new password.
+/// Returns the objection to a new password.
 pub fn objection(password: &SecretString) -> Option<&'static str> {
     let password = password.expose_secret();
     if password.chars().count() < MIN_CHARS {

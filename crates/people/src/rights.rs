@@ -1,5 +1,5 @@
-//! Finds whom somebody means who asks for everything of a person, or to forget them. The command line and the HTTP API share
-//! it.
+//! Finds the person of a request to export or forget all data of a person. The command line and the HTTP API share
+//! this code.
 
 use crate::Users;
 use anyhow::{Context, Result, bail};
@@ -20,17 +20,17 @@ use std::{
 const EVENT_SENDER: &str = "/sender/id";
 /// Place of the author's id in the target of a stored reply.
 const REPLY_SENDER: &str = "/sender";
-/// So many digits of a digest name somebody who was forgotten.
+/// Length of the digest that names a forgotten person, in hexadecimal digits.
 const MARK_CHARS: usize = 16;
 
-/// A user, and what is known of who that is.
+/// A user with the known addresses and people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownUser {
     /// The user.
     pub user: UserId,
     /// The address by which they sign in.
     pub email: Option<String>,
-    /// The users that those people were by themselves, before they became this one.
+    /// The separate users that those people were, before they became this one.
     pub former: Vec<UserId>,
     /// Those people of accounts who are the user.
     pub people: Vec<AccountPerson>,
@@ -38,7 +38,7 @@ pub struct KnownUser {
     pub secrets_only: Vec<AccountPerson>,
 }
 
-/// Lists everybody of whom something is stored.
+/// Lists all users with stored data.
 pub async fn known(db: &Db, home: &Path, unpaired: UnpairedPeople) -> Result<Vec<KnownUser>> {
     let users = Users::read(db).await.context("the store cannot be read")?;
     let mut known: BTreeMap<UserId, KnownUser> = BTreeMap::new();
@@ -77,8 +77,8 @@ fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
     known.entry(user.clone()).or_insert_with(|| unknown(user))
 }
 
-/// Finds the one who is meant: by the user's id, the address by which they sign in, the platform's id of a person, alone or
-/// behind the account, or a name.
+/// Finds the requested person: by the user's id, the address by which they sign in, the platform's id of a person,
+/// alone or behind the account, or a name.
 pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
     if let Some(exact) = known.iter().find(|one| one.user.as_str() == wanted) {
         return Ok(exact);
@@ -106,7 +106,7 @@ pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
     }
 }
 
-/// Lists users by their secrets, which nobody shares: each person counts as the user who has their own.
+/// Lists users by their secrets, which are never shared: each person counts as the user who has their own.
 pub fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
     let own: Vec<AccountPerson> = known.iter().flat_map(|one| one.secrets_only.iter().cloned()).collect();
     for one in &mut known {
@@ -117,7 +117,7 @@ pub fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
 }
 
 impl KnownUser {
-    /// Reads a user that the API tells.
+    /// Reads a user from the API's JSON.
     pub fn read(told: &Value) -> Option<Self> {
         let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
         let person = |of: &Value| {
@@ -151,7 +151,7 @@ impl KnownUser {
         self.email.clone().or_else(|| (!names.is_empty()).then(|| names.join(", ")))
     }
 
-    /// Returns what their rows are found by.
+    /// Returns the keys of the user's rows.
     pub fn keys(&self) -> PersonKeys {
         PersonKeys {
             user: self.user.clone(),
@@ -162,7 +162,7 @@ impl KnownUser {
         }
     }
 
-    /// Writes the user as the API tells it.
+    /// Returns the user as the API's JSON.
     pub fn told(&self) -> Value {
         let person = |person: &AccountPerson| json!({ "account": person.account, "id": person.person, "name": person.name });
         let [people, secrets_only] =
@@ -171,13 +171,13 @@ impl KnownUser {
     }
 }
 
-/// Names a person for the audit: whoever is forgotten leaves no name there, and two lines on one person say so.
+/// Names a person for the audit: a forgotten person leaves no name there, and two entries on one person have one mark.
 fn mark(user: &UserId) -> String {
     let mark: String = digest(user.as_str()).chars().take(MARK_CHARS).collect();
     format!("person {mark}")
 }
 
-/// Writes an archive with everything of a person, with a line in the audit that has a mark of them.
+/// Writes an archive with all data of a person, and an audit entry with the person's mark.
 pub async fn export(db: &Db, data: &PersonData, who: &KnownUser, to: &Path) -> Result<ExportedPerson> {
     let entry = db.begin_audit_entry(audit_entry("export", mark(&who.user))).await?;
     let exported = data.export(&who.keys(), to).await;
@@ -185,7 +185,7 @@ pub async fn export(db: &Db, data: &PersonData, who: &KnownUser, to: &Path) -> R
     Ok(exported?)
 }
 
-/// Forgets a person, with a line in the audit that does not say whom. `forget` does it.
+/// Forgets a person by running `forget`, and writes an audit entry that does not name the person.
 pub async fn forget(
     db: &Db,
     who: &KnownUser,
@@ -197,7 +197,7 @@ pub async fn forget(
     forgotten
 }
 
-/// Writes what was forgotten as the API tells it.
+/// Returns the counts of forgotten data as the API's JSON.
 pub fn told(forgotten: &ForgottenPerson) -> Value {
     json!({
         "threads": forgotten.threads.len(),

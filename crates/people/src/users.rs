@@ -1,8 +1,8 @@
-//! Users: people and rooms, to whom memory, files and limits belong.
+//! Users: people and rooms, the owners of memory, files and limits.
 //!
-//! A person of an account is a separate user until they join another one: then they are one user on both
-//! platforms. A room is a user too, with files and a memory of its own. Only ids of the platform decide who is who, never
-//! a name or a text.
+//! A person of an account is a separate user until they join another one: then they are one user on both platforms. A
+//! room is a user too, with files and a memory of its own. Only ids of the platform identify a person, never a name or
+//! a text.
 
 use pudu_client::{
     base::UserId,
@@ -19,7 +19,7 @@ use std::{
 pub struct Users(RwLock<HashMap<(String, String), UserId>>);
 
 impl Users {
-    /// Reads who joined whom.
+    /// Reads the users that people joined.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let identities = db.identities().await?.into_iter();
         let joined = identities.map(|Identity { account, person, user, .. }| ((account, person), user));
@@ -36,8 +36,8 @@ impl Users {
         }
     }
 
-    /// Returns the user that a person of an account was by themselves, if they became another one and nobody else is that
-    /// user now.
+    /// Returns the separate user that a person of an account was, if they became another one and no other person is
+    /// that user now.
     pub fn former(&self, account: &str, person: &str) -> Option<UserId> {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let own = alone(account, person);
@@ -46,7 +46,8 @@ impl Users {
         is_theirs.then_some(own)
     }
 
-    /// Returns which user a person of an account is to whom others join: never one that those share who joined nobody.
+    /// Returns the user that other people join when they join a person of an account: never the user shared by unpaired
+    /// people.
     pub fn own(&self, account: &str, person: &str) -> UserId {
         self.of(account, person, UnpairedPeople::Own)
     }
@@ -57,7 +58,7 @@ impl Users {
         joined.insert((account.to_owned(), person.to_owned()), user);
     }
 
-    /// Notes that a person of an account is a user by themselves again.
+    /// Records that a person of an account is a separate user again.
     pub fn part(&self, account: &str, person: &str) {
         let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
         joined.remove(&(account.to_owned(), person.to_owned()));

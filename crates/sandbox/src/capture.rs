@@ -14,7 +14,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Takes more of it.
+    /// Takes more output.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = END - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -25,13 +25,13 @@ impl Capture {
         self.cut += surplus as u64;
     }
 
-    /// Returns whether some of it was not kept.
+    /// Returns whether a part was not kept.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut > 0
     }
 
-    /// Returns what was kept, with a word on what was not.
+    /// Returns the kept output, with a note on the omitted part.
     #[must_use]
     pub fn text(self) -> String {
         let tail: Vec<u8> = self.tail.into();

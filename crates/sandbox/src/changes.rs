@@ -1,8 +1,8 @@
 //! Changes of a thread's files by one run: the workspace and the outputs as they were before its first call that may
 //! write, and as they are at its end.
 //!
-//! Symlinks are told and never followed. Deliberately absent: uploads, which are people's, and what a command changes in
-//! mounts of the operator's.
+//! Symlinks are listed and never followed. Deliberately absent: uploads, which are people's, and changes of a command
+//! in mounts of the operator's.
 
 mod compare;
 mod records;
@@ -15,13 +15,13 @@ pub use records::ChangeRecords;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// So many changed files are listed; the summary counts all.
+/// Maximum number of listed files; the summary counts all.
 pub const MAX_LISTED_FILES: usize = 200;
-/// So many files are looked at.
+/// Maximum number of scanned files.
 pub const MAX_SCANNED_FILES: usize = 2000;
-/// A larger file has neither hash nor diff, in bytes.
+/// Maximum size of a file with a hash and a diff, in bytes.
 pub const MAX_COMPARED_BYTES: u64 = 256 << 10;
-/// All diffs of a run have so many bytes at most.
+/// Maximum size of all diffs of a run, in bytes.
 pub const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// Changes of files by a run.
@@ -48,7 +48,7 @@ pub struct ChangeSummary {
     pub additions: u64,
     /// Lines that were removed.
     pub deletions: u64,
-    /// Whether there were more files than are looked at or listed, or longer diffs than are kept.
+    /// Whether there were more files than are scanned or listed, or longer diffs than are kept.
     pub truncated: bool,
 }
 
@@ -74,7 +74,7 @@ pub enum NoDiff {
     Binary,
     /// It is larger than [`MAX_COMPARED_BYTES`].
     Large,
-    /// Its name says that it holds a secret.
+    /// Its name marks a secret.
     Sensitive,
     /// There is too much text in all.
     Truncated,
@@ -93,7 +93,7 @@ pub struct FileChange {
     pub status: ChangeStatus,
     /// Whether it is no text, or was none.
     pub binary: bool,
-    /// Whether its name says that it holds a secret.
+    /// Whether its name marks a secret.
     pub sensitive: bool,
     /// Whether it is a symlink, or was one.
     pub symlink: bool,

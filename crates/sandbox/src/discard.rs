@@ -1,8 +1,8 @@
 //! Removes folders that commands have filled: as deep, as many and as forbidding as they like.
 //!
 //! Nothing here is recursive. Each folder within a discarded one is moved up beside it before its own turn comes, so
-//! that no path is long and one folder is open at a time. No symlink is followed: what is moved up has a name that
-//! nobody else knows, in a folder that is the daemon's.
+//! that no path is long and one folder is open at a time. No symlink is followed: a moved folder has a name that no
+//! command knows, in a folder that is the daemon's.
 
 use pudu_base::MessageId;
 use rustix::fs::{Mode, OFlags};
@@ -13,11 +13,11 @@ use std::{
     path::Path,
 };
 
-/// Removes everything in a folder, which may not be there. What cannot be removed stays, and the rest goes all the
-/// same; the first error is returned.
+/// Removes everything in a folder, which may be missing. Entries that cannot be removed stay, and the rest is removed
+/// all the same; the first error is returned.
 pub(crate) fn all(folder: &Path) -> io::Result<()> {
     let mut outcome = Ok(());
-    // What was moved up is found by the next round.
+    // The next round finds the folders that were moved up.
     while let Some(entries) = entries(folder)? {
         let mut gone = 0;
         for entry in entries {
@@ -32,7 +32,7 @@ pub(crate) fn all(folder: &Path) -> io::Result<()> {
     outcome
 }
 
-/// Returns what is in a folder; `None` if that is nothing.
+/// Returns the entries of a folder; `None` if there are none.
 fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -40,7 +40,7 @@ fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
     }
 }
 
-/// Removes an entry of the folder; of a folder, what is no folder in it, and what is one is moved up.
+/// Removes an entry of the folder; if it is a folder, its files are removed, and its folders are moved up.
 fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
     let path = entry.path();
     if !entry.file_type()?.is_dir() {
@@ -59,7 +59,7 @@ fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Lets the owner into a folder: a command may have forbidden that. Where it cannot be allowed, what comes next fails.
+/// Lets the owner into a folder: a command may have forbidden that. If it cannot be allowed, the next step fails.
 /// A folder that became a symlink meanwhile is not followed.
 fn allow(folder: &Path) {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -3,9 +3,9 @@
 use pudu_base::BoxFuture;
 use tokio::net::TcpListener;
 
-/// Serves what a sandbox with a proxy wants of the network.
+/// Serves the network requests of a sandbox with a proxy.
 pub trait Egress: Send + Sync {
-    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback; nobody else
-    /// can reach it.
+    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback; no process
+    /// outside can reach it.
     fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()>;
 }

@@ -11,7 +11,7 @@ pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
             SandboxError::Missing { path }
         }
-        // What the handle answers when a symlink leads out.
+        // The directory handle's error for a symlink that leads out.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside { path },
         _ if error.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error()) => {
             SandboxError::Outside { path }

@@ -1,6 +1,6 @@
 //! A thread's files, by the agent's paths. Everything goes through a directory handle for each mount; no path is
 //! ever resolved from the machine's root, and nothing that a command left behind is waited for. The daemon opens the
-//! handles; what is done below them is done with the rights of the files' owner ([`rights`]), and the kernel decides.
+//! handles; operations below them run with the rights of the files' owner ([`rights`]), and the kernel decides.
 
 use crate::{
     failure::{failed, no_file},
@@ -26,7 +26,7 @@ use std::{
     },
 };
 
-/// Folders that nobody wants listed.
+/// Folders that are of no interest in lists.
 pub(crate) const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
 /// Maximum size of a list's paths, in bytes: there may be many, and each may be very long.
@@ -49,7 +49,7 @@ impl Files {
         Self { mounts, handles, owner }
     }
 
-    /// Returns what lies where; the thread's own folder is there after this.
+    /// Returns the table of mounts; the thread's own folder exists after this.
     pub(crate) fn mounts(&self) -> Result<&[Mount], SandboxError> {
         self.own()?;
         Ok(&self.mounts)
@@ -57,7 +57,7 @@ impl Files {
 
     pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, SandboxError> {
         let (file, size) = self.open(path)?;
-        // What is known to be too large is not read first.
+        // A file that is known to be too large is not read first.
         if size > limit {
             return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
         }
@@ -151,7 +151,7 @@ impl Files {
     }
 
     /// Keeps a copy of a plain file of the thread in a folder of this machine, of at most `most` bytes. It takes no
-    /// room where the file system can share what is the same.
+    /// room where the file system can share equal data.
     pub(crate) fn keep(&self, path: &str, kept: &Path, most: u64) -> Result<(), SandboxError> {
         let (file, size) = share::open(self.own()?, path)?;
         let too_large = |size| SandboxError::TooLarge { path: path.to_owned(), size, limit: most };
@@ -194,8 +194,8 @@ impl Files {
         Ok(mounts.first().map_or_else(PathBuf::new, |own| own.host.join(THREAD_FOLDERS[0])))
     }
 
-    /// Turns an agent's path into a handle and a path below it. What lies outside is refused by its words
-    /// already; what symlinks would lead outside is refused by the handle.
+    /// Turns an agent's path into a handle and a path below it. A path that names a place outside is refused
+    /// here; a path that leads outside by symlinks is refused by the handle.
     fn find(&self, path: &str) -> Result<(&Dir, PathBuf, &Mount), SandboxError> {
         let outside = || SandboxError::Outside { path: path.to_owned() };
         let parts = |part| matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir);
@@ -216,7 +216,7 @@ impl Files {
         Ok((handle.get_or_init(|| dir), inner, mount))
     }
 
-    /// Opens the thread's folder for somebody who only looks: where it is not there, nothing in it is.
+    /// Opens the thread's folder for a reader: a missing folder is not made, and has no files.
     pub(crate) fn existing(&self, path: &str) -> Result<&Dir, SandboxError> {
         match self.mounts.first().map(|own| own.host.symlink_metadata()) {
             Some(Err(error)) => Err(failed(path, error)),
@@ -269,7 +269,7 @@ impl Files {
         self.owner.map_or(Ok(()), |owner| give(dir, name, owner))
     }
 
-    /// Gives what is open to its owner.
+    /// Gives an open file to its owner.
     pub(crate) fn give_open(&self, what: impl AsFd) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| give_open(what, owner))
     }
@@ -283,7 +283,7 @@ fn make_folder(root: &Dir, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a plain file that is there to be written anew, or any to be appended to.
+/// Opens an existing plain file for rewriting, or any plain file for appending.
 fn open_to_write(dir: &Dir, path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).append(append).create(append).custom_flags(without_waiting());
@@ -291,8 +291,8 @@ fn open_to_write(dir: &Dir, path: &Path, append: bool) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("this is not a file")) }
 }
 
-/// Writes beside the file and renames, so that no reader sees half of it. A file that would become somebody else's by
-/// that, or that has no room beside it, is written over.
+/// Writes beside the file and renames, so that no reader sees a partial file. A file whose owner that would change,
+/// or that has no room beside it, is overwritten.
 fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let number = PARTS.fetch_add(1, Ordering::Relaxed);
@@ -332,7 +332,7 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Copies a file to a new one that nobody else may read, no more than `most` bytes. The kernel does it, by sharing
+/// Copies a file to a new one that only its owner may read, no more than `most` bytes. The kernel does it, by sharing
 /// where it can.
 fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
     let mut options = std::fs::File::options();
@@ -346,27 +346,27 @@ fn without_waiting() -> i32 {
     OFlags::NONBLOCK.bits().cast_signed()
 }
 
-/// Gives what is open to somebody, also where it is open for its path only, as folders are.
+/// Changes the owner of an open file, also if it is open for its path only, as folders are.
 fn give_open(what: impl AsFd, (user, group): (u32, u32)) -> io::Result<()> {
     let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     Ok(rustix::fs::chownat(what, "", user, group, AtFlags::EMPTY_PATH)?)
 }
 
-/// Gives an entry of a folder to somebody; of a link the link.
+/// Changes the owner of an entry of a folder; of a link itself, not its target.
 fn give(dir: &Dir, name: &Path, (user, group): (u32, u32)) -> io::Result<()> {
     let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     Ok(rustix::fs::chownat(dir, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Gives a folder with all that is in it to somebody, as far as its file system goes; the folder itself last, which
-/// says that it is done.
+/// Changes the owner of a folder and all its contents, as far as its file system goes; the folder itself last, which
+/// marks the end.
 fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
     let own = root.dir_metadata()?.dev();
     let mut open = vec![root.try_clone()?];
     while let Some(dir) = open.pop() {
         for entry in dir.entries()? {
             let entry = entry?;
-            // What an operator mounted there stays its owner's.
+            // Mounts of an operator keep their owner.
             if entry.metadata()?.dev() != own {
                 continue;
             }
@@ -382,7 +382,7 @@ fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
 /// Entries found in folders.
 struct Listed {
     entries: Vec<DirEntry>,
-    /// No more entries are looked at.
+    /// Maximum number of entries.
     limit: usize,
     /// Size of their paths, in bytes.
     bytes: usize,
@@ -399,7 +399,7 @@ impl Listed {
             let kind = entry.file_type()?;
             let below = format!("{path}/{name}");
             let folder = kind.is_dir();
-            // Of what may not be looked at the name is all that is known.
+            // Of an unreadable entry only the name is known.
             let size = if kind.is_file() { entry.metadata().map_or(0, |meta| meta.len()) } else { 0 };
             self.bytes += below.len();
             self.entries.push(DirEntry { path: below.clone(), folder, size });

@@ -1,5 +1,5 @@
 //! Folders of threads on this machine. Every provider that shows a thread its folder shares this: the daemon
-//! puts files in and takes files out here, whoever runs the commands.
+//! puts files in and takes files out here, with every runner of commands.
 
 use crate::{
     OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, output_edit, results,
@@ -15,7 +15,7 @@ use std::{
 };
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// Folder beside those that the agent sees, with what its runs changed.
+/// Folder for the changes of runs, beside those that the agent sees.
 pub(crate) const CHANGES: &str = "changes";
 /// Folders below a user's are visited no deeper.
 const MAX_VISITED_DEPTH: usize = 64;
@@ -30,7 +30,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Names the home, and whom the files of threads belong to where that is not the daemon's own user.
+    /// Takes the home, and the owner of the files of threads if that is not the daemon's own user.
     #[must_use]
     pub fn new(home: PathBuf, owner: Option<(u32, u32)>) -> Self {
         // Sandboxes are made from another working folder than the daemon's.
@@ -50,7 +50,7 @@ impl Folders {
         ThreadFiles(Arc::new(Files::new(self.thread(folder).join("user-data"), Vec::new(), self.owner)))
     }
 
-    /// Returns a thread's own folder on this machine. What the agent sees is in folders below it.
+    /// Returns a thread's own folder on this machine. The agent sees folders below it.
     pub(crate) fn thread(&self, folder: &ThreadFolder) -> PathBuf {
         self.user(&folder.owner).join("threads").join(safe(folder.thread.as_str()))
     }
@@ -62,7 +62,7 @@ impl Folders {
     }
 
     /// Returns how much of the disk the files of a thread take, in bytes; `None` where they cannot be counted: there are
-    /// too many, in folders too deep, or something among them cannot be looked at. It blocks.
+    /// too many, in folders too deep, or one that cannot be read. It blocks.
     #[must_use]
     pub fn size(&self, folder: &ThreadFolder) -> Option<u64> {
         monitor::bytes(&self.thread(folder))
@@ -98,7 +98,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Removes a user's folder with everything in it. Of the local user, whose folder has what belongs to the whole
+    /// Removes a user's folder with everything in it. Of the local user, whose folder has the data of the whole
     /// installation, only the threads go. It blocks.
     ///
     /// # Errors
@@ -116,11 +116,11 @@ impl Folders {
         Some(Path::new("threads").join(safe(folder.thread.as_str())).join("user-data").join(below))
     }
 
-    /// Gives the files of a thread to another user, who has none of it: where they have, somebody began that before, and
-    /// what came since goes. It blocks.
+    /// Gives the files of a thread to another user. If that user has the thread's folder, an earlier call moved it, and
+    /// the folders that came since are removed. It blocks.
     ///
     /// # Errors
-    /// When they cannot be moved.
+    /// When the files cannot be moved, or both users have files of the thread.
     pub fn hand_over(&self, folder: &ThreadFolder, to: &UserId) -> io::Result<()> {
         let (from, target) = (self.thread(folder), ThreadFolder { owner: to.clone(), ..folder.clone() });
         let target = self.thread(&target);
@@ -140,7 +140,7 @@ impl Folders {
     }
 
     /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
-    /// none of them, and then removed. It blocks.
+    /// none, and then removed. It blocks.
     ///
     /// # Errors
     /// When they cannot be moved, or not all be removed: [`Folders::remove_deleted`] tries that again.
@@ -159,8 +159,8 @@ impl Folders {
         }
     }
 
-    /// Removes the files of a thread that stays, with what runs changed in them, and leaves its folders where they are: a
-    /// container may show them. It blocks.
+    /// Removes the files of a thread that stays, with the records of their changes, and leaves its folders where they
+    /// are: a container may show them. It blocks.
     ///
     /// # Errors
     /// When not all can be removed.
@@ -186,20 +186,20 @@ impl Folders {
         discard::all(&self.deleted())
     }
 
-    /// Returns a guard; while it lives nobody removes files of threads by [`Folders::hold_uploads`].
+    /// Returns a guard; while it lives no files of threads are removed under [`Folders::hold_uploads`].
     pub async fn keep_files(&self) -> OwnedRwLockReadGuard<()> {
         self.uploads.clone().read_owned().await
     }
 
-    /// Returns a guard; while it lives nobody who asks for [`Folders::keep_files`] puts files in.
+    /// Returns a guard; while it lives no files are added under [`Folders::keep_files`].
     pub async fn hold_uploads(&self) -> OwnedRwLockWriteGuard<()> {
         self.uploads.clone().write_owned().await
     }
 
-    /// Removes what is left of files that were removed. It blocks.
+    /// Removes the remains of files that were removed. It blocks.
     ///
     /// # Errors
-    /// When something is left still.
+    /// When remains are left.
     pub fn remove_deleted(&self) -> io::Result<()> {
         discard::all(&self.deleted())
     }
@@ -208,7 +208,7 @@ impl Folders {
         self.user(&UserId::local()).join("deleted")
     }
 
-    /// Returns whom the files of threads belong to where that is not the daemon's own user.
+    /// Returns the owner of the files of threads if that is not the daemon's own user.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.owner
@@ -221,8 +221,8 @@ pub struct ThreadFiles(pub(crate) Arc<Files>);
 
 impl ThreadFiles {
     /// Keeps a copy of a plain file of the thread in a folder of the daemon's, under a name that nothing there has, for
-    /// whoever takes files by their path only: nothing that commands do changes it or makes that path lead somewhere
-    /// else. Removing it again is the caller's business.
+    /// callers that take files by their path only: no command can change it or make that path lead elsewhere.
+    /// Removing it again is the caller's business.
     ///
     /// # Errors
     /// When the path is outside, missing, a symlink or below one, or no plain file, when the file has more than `most`
@@ -268,7 +268,7 @@ impl ThreadFiles {
     /// Removes a file from the uploads.
     ///
     /// # Errors
-    /// When the name is none, nothing has it, or what has it is no plain file.
+    /// When the name is no valid one, no file has it, or it names no plain file.
     pub async fn remove_upload(&self, name: &str) -> Result<(), SandboxError> {
         blocking(&self.0, name, |files, name| {
             let path = share::upload_path(name)?;
@@ -277,7 +277,7 @@ impl ThreadFiles {
         .await
     }
 
-    /// Writes a text file of the outputs anew, if it is still the one with this SHA-256.
+    /// Rewrites a text file of the outputs, if it is still the one with this SHA-256.
     ///
     /// # Errors
     /// When the path is not one of the outputs, missing, a symlink or below one, no plain file, or cannot be written.
@@ -303,7 +303,7 @@ impl ThreadFiles {
     /// Removes a file that [`ThreadFiles::keep_result`] kept.
     ///
     /// # Errors
-    /// When the path leads elsewhere, nothing has it, or what has it is no plain file.
+    /// When the path leads elsewhere, nothing has it, or it names no plain file.
     pub async fn remove_result(&self, path: &str) -> Result<(), SandboxError> {
         blocking(&self.0, path, results::remove).await
     }
@@ -336,7 +336,7 @@ pub(crate) fn safe(id: &str) -> String {
     if name == id && !id.is_empty() { name } else { format!("{name}.{:016x}", fingerprint(id)) }
 }
 
-/// FNV-1a: tells ids apart that look alike once made safe; the same in every build.
+/// FNV-1a: distinguishes ids that look alike once made safe; the same in every build.
 fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

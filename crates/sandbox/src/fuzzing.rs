@@ -1,5 +1,5 @@
-//! A way in for fuzzers, which live in a workspace of their own and see only what is public: a thread's folder, and
-//! what must hold for any text at all that somebody calls a path or a name in it.
+//! An entry point for fuzzers, which are in a workspace of their own and see only the public items: a thread's folder,
+//! and the properties that must hold for any text used as a path or a name in it.
 
 use crate::{
     files::Files,
@@ -16,7 +16,7 @@ const OUTSIDE: &str = "of the host";
 /// Content that is written to files inside.
 const INSIDE: &[u8] = b"of the thread";
 
-/// A thread whose folder has links that lead out of it.
+/// A thread whose folder has links to places outside.
 pub struct Paths {
     folder: PathBuf,
     files: Files,
@@ -42,7 +42,7 @@ impl Paths {
         Ok(Self { folder: folder.to_owned(), files: Files::new(own, more, None) })
     }
 
-    /// Takes a text for a path, and for a name of a file: nothing of it leads out of the thread's folders.
+    /// Takes a text as a path, and as a name of a file: it must not lead out of the thread's folders.
     pub fn check(&self, text: &str) {
         self.read(text);
         self.write(text);
@@ -52,7 +52,7 @@ impl Paths {
 
     fn read(&self, text: &str) {
         let opened = self.files.read(text, 100).ok();
-        // What is shown besides is not the thread's, but may be read.
+        // Other mounts are not the thread's, but may be read.
         let shown = mounts::find(self.files.mounts().unwrap_or_default(), text);
         if shown.is_some_and(|(mount, _)| mount.agent == ROOT) {
             assert_ne!(opened.as_deref(), Some(OUTSIDE.as_bytes()), "{text:?}");
@@ -82,7 +82,7 @@ impl Paths {
     }
 }
 
-/// Checks that a path accepted below the root goes down only.
+/// Checks that a path accepted below the root leads down only.
 fn plain(text: &str) {
     if let Ok(inner) = share::inner(text) {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -90,7 +90,7 @@ fn plain(text: &str) {
     }
 }
 
-/// A name is one, and one that nobody stumbles over.
+/// Checks that a safe name is one name without confusing characters.
 fn name(text: &str) {
     let name = names::safe(text);
     assert!((1..=200).contains(&name.len()), "{text:?}: {name:?}");

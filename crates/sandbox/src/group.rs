@@ -1,5 +1,5 @@
-//! Control groups: one for each command, so that the kernel itself holds all its processes together to what they may
-//! use up. Of version 2 where the daemon was given a part of the tree, of version 1 where those count.
+//! Control groups: one for each command, so that the kernel itself enforces the limits of all its processes together.
+//! Version 2 where the daemon was given a part of the tree, version 1 where that is in use.
 
 mod legacy;
 
@@ -126,7 +126,7 @@ impl CommandGroups {
             }
             Some(())
         };
-        // The two processes of the sandbox itself are in it as well. Not every kernel has what is not needed.
+        // The group includes the two processes of the sandbox itself. Not every kernel has the optional settings.
         let (memory, processes) = (limits.memory, limits.processes + 2);
         match &self.tree {
             Tree::Unified(folder) => make(
@@ -156,7 +156,7 @@ impl CommandGroups {
     }
 }
 
-/// Removes what commands of an earlier daemon left behind.
+/// Removes groups of an earlier daemon's commands.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(COMMAND)) {
@@ -168,7 +168,7 @@ fn sweep(folder: &Path) {
 
 /// The group of one command. It is gone when this is.
 pub(crate) struct CommandGroup {
-    /// One, or one for each of what is counted.
+    /// One folder, or one for each controller.
     folders: Vec<PathBuf>,
     left: Arc<Mutex<Vec<PathBuf>>>,
     kernel_memory: bool,
@@ -239,7 +239,7 @@ fn part(folder: &Path) -> &Path {
     folder.parent().filter(|_| moved).unwrap_or(folder)
 }
 
-/// Whether somebody gave this part away, to be divided further: systemd marks it, and a container has one that
+/// Returns whether this part was delegated, to be divided further: systemd marks it, and a container has one that
 /// looks like the root of the tree. Everything else that root could write in belongs to others too.
 fn is_ours(folder: &Path) -> bool {
     let marked = ["user.delegate", "trusted.delegate"].iter().any(|name| {

@@ -1,12 +1,12 @@
-//! The two processes between the daemon and a command: this very program, started anew under another name.
+//! The two processes between the daemon and a command: this very program, started again under another name.
 //!
 //! [`enter`] is what `main` calls first. Started as usual it returns at once. Started as `outer`, it leaves the
 //! daemon's namespaces and starts `inner`, which is process 1 of the new ones: it builds the file system that
-//! the command will see, gives up every right, starts the command, collects what it leaves behind, and takes
+//! the command will see, gives up every right, starts the command, collects its remaining processes, and takes
 //! everything with it when it ends. The end of the control socket ends it too, so that nothing outlives a
 //! daemon that was killed.
 //!
-//! Deliberately absent: `unsafe`, threads, and anything that the command could have written. What is to be done
+//! Deliberately absent: `unsafe`, threads, and anything that the command could have written. The plan
 //! comes over the socket in one piece, before the command exists.
 
 mod error;

@@ -35,9 +35,9 @@ use tokio::{
 
 /// An argument of a program cannot be longer than 128 KiB.
 const MAX_SCRIPT_BYTES: usize = 120_000;
-/// How long the kernel may take to end what a command left behind, before it is killed a second time.
+/// Time within which the kernel ends a command's remaining processes, before they are killed a second time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a sandbox that is tried out may take to answer.
+/// Timeout of the answer of a sandbox that is tried out.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Note in the error output of a command that failed while it could remove files, but not write any.
 const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
@@ -55,7 +55,7 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Tries out what the kernel does. Sandboxes are this very program, whose `main` calls [`crate::enter`].
+    /// Tries out the kernel's features. Sandboxes are this very program, whose `main` calls [`crate::enter`].
     ///
     /// # Errors
     /// When commands cannot be confined here.
@@ -184,7 +184,7 @@ impl Jail {
             script: command.script.clone(),
             environment: spec.environment.to_vec(),
             mounts: spec.mounts.clone(),
-            // Who only cleans up writes to no file at all.
+            // A command that only cleans up writes to no file at all.
             limits: CommandLimits { disk: if cleaning { 0 } else { spec.limits.disk }, ..spec.limits },
             identity: self.identity,
             from_root: self.from_root,
@@ -193,7 +193,7 @@ impl Jail {
         }
     }
 
-    /// Starts the outer process. Nothing of the daemon goes with it but the socket and the two pipes.
+    /// Starts the outer process. It inherits nothing of the daemon but the socket and the two pipes.
     fn spawn(&self, net: Net, group: Option<&CommandGroup>) -> io::Result<(Child, UnixStream, Reins)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -221,12 +221,12 @@ struct Reins(std::os::unix::net::UnixStream);
 
 impl WriteHold for Reins {
     fn hold(&mut self, still: bool) {
-        // Where there is nobody to hear it, there is nobody to hold either.
+        // Without a receiver there is nothing to hold.
         self.0.write_all(&[if still { HOLD } else { GO_ON }]).ok();
     }
 }
 
-/// Returns when a command takes too much of the disk, or something of it was ended for the memory that it took.
+/// Returns when a command takes too much of the disk, or one of its processes was ended for its memory.
 async fn monitor(
     disk: Option<ResourceMonitor<'_>>,
     reins: Reins,
@@ -275,7 +275,7 @@ fn help(from_root: bool) -> String {
     text.to_owned()
 }
 
-/// How it ended, as far as the daemon can tell.
+/// How a command ended, as far as the daemon knows.
 enum CommandEnd {
     /// In the sandbox's own words.
     Word(InitMessage),
@@ -287,7 +287,7 @@ enum CommandEnd {
     Killed(Killed),
 }
 
-/// Sends the plan to the sandbox and waits for the first reason to end. Returning lets go of the socket,
+/// Sends the plan to the sandbox and waits for the first reason to end. Returning closes the socket,
 /// which ends the sandbox.
 async fn supervise(
     plan: &JailPlan,
@@ -304,7 +304,7 @@ async fn supervise(
     let mut words = InitMessages { buffer: Vec::new(), fd: None };
     let told = async {
         let bytes = wire::framed(plan)?;
-        // Whoever does not read it says why.
+        // A sandbox that does not read the plan reports why.
         control.write_all(&bytes).await.ok();
         Ok::<_, InitError>(())
     };
@@ -333,7 +333,7 @@ async fn supervise(
     }
 }
 
-/// Waits until the sandbox is gone, all of it: the outer process ends when the kernel has killed the rest.
+/// Waits until the sandbox is gone as a whole: the outer process ends when the kernel has killed the rest.
 async fn reap(child: &mut Child) {
     if tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.is_err() {
         child.start_kill().ok();

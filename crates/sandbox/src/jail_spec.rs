@@ -5,7 +5,7 @@ use crate::{CommandLimits, Egress, mounts::Mount};
 use pudu_base::Network;
 use std::path::Path;
 
-/// Why this machine cannot confine commands, and what can be done about it.
+/// Why this machine cannot confine commands, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unconfined {

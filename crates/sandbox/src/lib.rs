@@ -7,8 +7,8 @@
 //! one ([`Jail`]). Where the kernel has no namespaces to give there is no shell, unless the operator allows
 //! the machine's.
 //!
-//! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started anew.
-//! Deliberately absent: filtering commands by their text, which protects nobody.
+//! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started again.
+//! Deliberately absent: filtering commands by their text, which protects no user.
 
 mod capture;
 mod changes;

@@ -46,8 +46,8 @@ impl LocalSandboxes {
         Self { folders, jail, options: Arc::new(options) }
     }
 
-    /// Returns what a thread finds where, its own folder first, and its files as they are reached on this machine:
-    /// for whoever runs the commands somewhere else, where the same mounts are shown. The folder is there after this.
+    /// Returns the mounts of a thread, its own folder first, and its files as they are reached on this machine:
+    /// for a provider that runs the commands somewhere else, with the same mounts. The folder exists after this.
     ///
     /// # Errors
     /// When the thread's folder cannot be made.
@@ -70,7 +70,7 @@ impl LocalSandboxes {
         furnished(self.place(folder, shown)).await
     }
 
-    /// Returns whom the files of threads belong to, where that is not the daemon's own user.
+    /// Returns the owner of the files of threads if that is not the daemon's own user.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.folders.owner()
@@ -82,7 +82,7 @@ impl LocalSandboxes {
         let shown = shown.iter().cloned().map(Mount::shown);
         let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shown).collect();
         mounts.retain(|mount| mount.host.is_dir());
-        // Parents first, so that they do not cover what lies in them.
+        // Parents first, so that they do not cover their children.
         mounts.sort_by_key(|mount| mount.agent.len());
         LocalSandbox {
             files: Arc::new(Files::new(folder.join("user-data"), mounts, self.folders.owner())),
@@ -180,7 +180,7 @@ fn environment(options: &Options) -> Vec<(String, String)> {
     all
 }
 
-/// Adds the variables of one command. What is there already, the operator's too, stays as it is.
+/// Adds the variables of one command. Existing ones, including the operator's, stay unchanged.
 fn with(mut environment: Vec<(String, String)>, variables: &[Variable]) -> Vec<(String, String)> {
     for Variable { name, value } in variables {
         if !environment.iter().any(|(taken, _)| taken == name) {

@@ -1,7 +1,7 @@
-//! Watches the disk while a command runs: no quota that every file system has would do it for us. What cannot
+//! Watches the disk while a command runs: there is no quota that every file system has. A folder that cannot
 //! be counted is too much: else a command that hides its files would have no limit. Counting many files takes
-//! longer than writing a large one, so that the disk's free room says when to count: a command cannot have
-//! written more than the disk has lost. While it takes long, the command holds still.
+//! longer than writing a large one, so that the disk's free room decides when to count: a command cannot have
+//! written more than the disk has lost. While counting takes long, the command holds still.
 
 use cap_std::{
     ambient_authority,
@@ -16,45 +16,44 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So much of the machine's disk is nobody's to fill, in bytes.
+/// Minimum free space of the machine's disk, in bytes.
 const FLOOR: u64 = 256 << 20;
-/// So many files more have to fit on it, where its file system counts them.
+/// Minimum number of free files on the disk, where its file system counts them.
 const FILES: u64 = 4096;
-/// The free space is looked at this often: seldom where the command may write much more, and often where it
-/// may not.
+/// Bounds of the interval between checks of the free space: long where the command may write much more, and short where
+/// it may not.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The disk may lose so much, by whomever, without anybody counting, in bytes.
+/// Loss of free space, by any process, up to which nothing is counted, in bytes.
 const LITTLE: u64 = 4 << 20;
-/// Nobody writes quicker, in bytes for each millisecond.
+/// Maximum assumed speed of writing, in bytes for each millisecond.
 const MAX_WRITE_BYTES_PER_MS: u64 = 4 << 20;
-/// A folder that takes no longer to count is counted while the command goes on.
+/// Maximum duration of a count during which the command continues.
 const SHORT: Duration = Duration::from_millis(20);
-/// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to
-/// the command.
+/// Minimum pause between two counts, as a multiple of a count's duration, as long as the disk does not lose the space
+/// left to the command.
 const SHARE: u32 = 20;
 /// The folder is not counted more often than this.
 const COUNT: Duration = Duration::from_millis(500);
 /// More entries than this, or folders deeper than that, are as bad as too many bytes.
 const ENTRIES: u64 = 1_000_000;
 const DEPTH: usize = 128;
-/// While a folder is cleaned up that cannot be counted, the disk may lose so much room, by whomever, in
+/// Loss of free space, by any process, that is allowed while a folder is cleaned up that cannot be counted, in
 /// bytes.
 const NOISE: u64 = 64 << 20;
-/// So many folders are remembered as full.
+/// Maximum number of folders remembered as full.
 const REMEMBERED: usize = 1024;
 
-/// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large
-/// already may stay so, that it can be cleaned up, but not grow; of one that cannot be counted the disk's
-/// free room tells.
+/// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already may
+/// stay so, that it can be cleaned up, but not grow; a folder that cannot be counted is judged by the disk's free room.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
     ResourceMonitor::begin(folder, limit, true, &FullFolders::default()).await.run(NoHold).await
 }
 
-/// Holds what writes to a folder still while that is counted, so that nothing is written behind the counter's
+/// Holds the writers of a folder still while that is counted, so that nothing is written behind the counter's
 /// back.
 pub(crate) trait WriteHold: Send {
-    /// Holds it, or lets it go on.
+    /// Holds the writers, or lets them continue.
     fn hold(&mut self, still: bool);
 }
 
@@ -103,9 +102,9 @@ impl FullFolders {
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum WriteAllowance {
-    /// Let it take so many bytes.
+    /// The command may take this number of bytes.
     Bytes(u64),
-    /// Clean it up, as long as the disk has so many bytes free.
+    /// The command may clean up, as long as the disk has this number of bytes free.
     CleanUp(u64),
 }
 
@@ -121,8 +120,8 @@ pub(crate) struct ResourceMonitor<'a> {
 }
 
 impl<'a> ResourceMonitor<'a> {
-    /// Counts the folder, before there is a command: what that one writes is told by how much the disk has
-    /// lost since. A folder that cannot be counted is borne only where the command is one that cleans up.
+    /// Counts the folder, before there is a command: the loss of the disk's space since then is the upper
+    /// bound of its writes. A folder that cannot be counted is accepted only if the command is one that cleans up.
     pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a FullFolders) -> Self {
         let last = FolderCount::of(&folder).await;
         let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
@@ -204,7 +203,7 @@ impl FolderCount {
         Size { bytes: bytes.max(LITTLE), entries: ENTRIES.saturating_sub(used.entries) }
     }
 
-    /// Returns how much of its space the disk has lost since, by whomever.
+    /// Returns how much of its space the disk has lost since, by any process.
     fn lost(&self, now: &FreeSpace) -> Size {
         let files = self.room.files.zip(now.files).map_or(0, |(then, now)| then.saturating_sub(now));
         Size { bytes: self.room.bytes.saturating_sub(now.bytes), entries: files }
@@ -224,7 +223,7 @@ impl Size {
     }
 }
 
-/// How long a command that may write so many bytes more is left alone.
+/// Returns how long a command that may write `left` more bytes is left alone.
 fn pause(left: u64) -> Duration {
     Duration::from_millis(left / MAX_WRITE_BYTES_PER_MS).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
@@ -235,7 +234,7 @@ async fn look(folder: &Path) -> FreeSpace {
     looked.unwrap_or(FreeSpace { bytes: u64::MAX, files: None })
 }
 
-/// Judges a count: says what the command may do from now on, or why it is killed.
+/// Judges a count: returns the command's further allowance, or why it is killed.
 fn judge(
     allowed: Option<WriteAllowance>,
     used: Option<u64>,
@@ -267,7 +266,7 @@ impl FreeSpace {
     }
 }
 
-/// Looks at a file system. One that does not tell has room.
+/// Reads the free space of a file system. One that does not report it has room.
 fn room(path: &Path) -> FreeSpace {
     match rustix::fs::statvfs(path) {
         Ok(stat) => FreeSpace {
@@ -283,7 +282,7 @@ pub(crate) fn almost_full(path: &Path) -> bool {
     almost_full_with(path, 0)
 }
 
-/// The same, with so many bytes more on it.
+/// The same, with `more` additional bytes on it.
 pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
     let FreeSpace { bytes, files } = room(path);
     FreeSpace { bytes: bytes.saturating_sub(more), files }.is_scarce()
@@ -295,7 +294,7 @@ pub(crate) fn bytes(folder: &Path) -> Option<u64> {
 }
 
 /// Returns the disk use of a folder; `None` if it cannot be counted: it has too many entries, is too deep, or
-/// something in it cannot be looked at.
+/// something in it cannot be read.
 fn size(folder: &Path) -> Option<Size> {
     let count = || -> io::Result<Option<Size>> {
         let root = Dir::open_ambient_dir(folder, ambient_authority())?;
@@ -354,7 +353,7 @@ mod tests {
         assert_eq!(size(&path.join("none")), Some(Size { bytes: 0, entries: 0 }));
     }
 
-    /// Only for a daemon that is an ordinary user: root may look at everything.
+    /// Only for a daemon that is an ordinary user: root may read everything.
     #[test]
     fn what_cannot_be_looked_at_is_not_counted_as_nothing() {
         use std::os::unix::fs::PermissionsExt;

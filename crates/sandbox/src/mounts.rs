@@ -1,4 +1,4 @@
-//! One table for the shell and the file tools: what lies where, as the agent sees it and on this machine.
+//! One table for the shell and the file tools: the mounts, as the agent sees them and on this machine.
 
 use pudu_base::ShownFolder;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub const SKILLS: &str = "/mnt/skills";
 /// Path at which other agents that work for this one leave their files.
 pub const ACP: &str = "/mnt/acp-workspace";
 
-/// Paths of the sandbox that a configured mount cannot have: they are what a sandbox is made of.
+/// Paths of the sandbox that a configured mount cannot have: they are parts of the sandbox itself.
 const TAKEN: [&str; 20] = [
     ROOT, SKILLS, ACP, "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix",
     "/old", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var",

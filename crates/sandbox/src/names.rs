@@ -7,8 +7,8 @@ use unicode_normalization::UnicodeNormalization;
 /// Maximum length of a file name, in bytes; leaves room for a number under the 255 that file systems take.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
-/// Makes a file name of what a sender called a file: no path, nothing that a shell or a person stumbles
-/// over, no hidden file, not too long. Accents are composed, as models write them: macOS sends them apart.
+/// Makes a file name from a sender's name of a file: no path, no character that confuses a shell or a person,
+/// no hidden file, not too long. Accents are composed, as models write them: macOS sends them decomposed.
 pub(crate) fn safe(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };

@@ -29,13 +29,13 @@ impl Jail {
         Self::probe().await
     }
 
-    /// There is nobody to ask.
+    /// Never called: there is no jail.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         match *self {}
     }
 
-    /// There is nobody to ask.
+    /// Never called: there is no jail.
     #[must_use]
     pub fn words(&self) -> String {
         match *self {}

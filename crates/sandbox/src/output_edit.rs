@@ -1,4 +1,4 @@
-//! Edits of the text files that the agent made for people, by somebody who has read them.
+//! Edits of the text files that the agent made for people, by a person who has read them.
 
 use crate::{ROOT, failure::failed, files::Files, mounts::OUTPUTS, share};
 use pudu_base::{SandboxError, digest};
@@ -33,7 +33,7 @@ pub enum OutputEdited {
     TooLarge,
 }
 
-/// Writes a text file of the outputs anew.
+/// Rewrites a text file of the outputs.
 pub(crate) fn edit(files: &Files, path: &str, edit: &OutputEdit) -> Result<OutputEdited, SandboxError> {
     if !path.starts_with(&format!("{ROOT}/{OUTPUTS}/")) {
         return Err(SandboxError::Outside { path: path.to_owned() });

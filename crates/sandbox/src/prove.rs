@@ -18,7 +18,7 @@ pub struct Proof {
 
 /// Name of the attempt that is no escape if the operator allows a network.
 const NETWORK: &str = "reach the network";
-/// Attempts to escape, each with the command that prints `ESCAPED` if it works. `SECRET` stands for a file of
+/// Attempts to escape, each with the command that prints `ESCAPED` if it works. `SECRET` is replaced by a file of
 /// the daemon's outside of the thread.
 const ATTEMPTS: &[(&str, &str)] = &[
     ("read a file of the daemon", "cat SECRET && echo ESCAPED"),
@@ -36,7 +36,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
     (NETWORK, "(exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null && echo ESCAPED"),
 ];
 
-/// Attempts to escape from a container of the command's own, where not the daemon but somebody else confines
+/// Attempts to escape from a container of the command's own, where not the daemon but another program confines
 /// commands.
 const CONTAINED: &[(&str, &str)] = &[
     ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
@@ -60,7 +60,7 @@ const CONTAINED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Tries each way out of a container that somebody else made.
+/// Tries each way out of a container that another program made.
 ///
 /// # Errors
 /// When nothing can be tried.

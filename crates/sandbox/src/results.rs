@@ -15,9 +15,9 @@ use std::{
 
 /// Maximum size of a result that is kept, in bytes: no tool of the agent's could read a larger one.
 const MAX_RESULT_BYTES: usize = 16 << 20;
-/// So many are kept for a thread, the newest, and so many bytes of them.
+/// Maximum number of results kept for a thread, and their maximum size, in bytes; the newest are kept.
 const KEPT: (usize, u64) = (64, 64 << 20);
-/// At most so many entries are looked at when old ones are removed.
+/// Maximum number of entries examined when old ones are removed.
 const LOOKED_AT: usize = 10_000;
 
 /// Keeps a text or an image as a new file in a folder below the outputs, and returns its path as the agent knows it.
@@ -37,7 +37,7 @@ pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Res
         if written.is_err() {
             dir.remove_file(name).ok();
         }
-        // What is left over does no harm yet; the next time may remove it.
+        // Leftover results do no harm yet; the next time may remove them.
         sweep(&dir, name, KEPT).ok();
         written
     };
@@ -93,7 +93,7 @@ fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
     Ok(below)
 }
 
-/// Removes the oldest files beyond so many, or beyond so many bytes; never the one that was just made.
+/// Removes the oldest files beyond `most`, or beyond `bytes` bytes; never the one that was just made.
 pub(crate) fn sweep(dir: &Dir, newest: &str, (most, bytes): (usize, u64)) -> io::Result<()> {
     let mut old: Vec<(SystemTime, u64, std::ffi::OsString)> = Vec::new();
     let (mut count, mut total) = (0, 0_u64);

@@ -1,16 +1,16 @@
-//! The rights with which file tools reach files: where the daemon is root, those of the user as whom commands run, and
-//! no more. The kernel decides what they may, as it does for commands.
+//! The rights with which file tools reach files: where the daemon is root, those of the user that runs commands, and
+//! no more. The kernel decides on access, as it does for commands.
 //!
-//! A thread of its own is that user as far as files are concerned, and nothing else of root is left to it. It ends
-//! with the work and never comes back to root, so nothing can be forgotten. What is deliberately absent: any look at
-//! modes or owners here. Only Linux has users by thread; elsewhere files are reached as whoever the daemon is.
+//! A separate thread is that user as far as files are concerned, and has no other right of root. It ends
+//! with the work and never returns to root, so nothing can be forgotten. Deliberately absent: any check of
+//! modes or owners here. Only Linux has users by thread; elsewhere files are reached as the daemon's user.
 
 use std::io;
 
 /// Owner of a thread's files, if that is not the daemon: user and group.
 pub(crate) type Owner = Option<(u32, u32)>;
 
-/// Does file work with the rights of an owner; as it is where there is none.
+/// Does file work with the rights of an owner; with unchanged rights if there is none.
 ///
 /// # Errors
 /// When the rights cannot be given up, or the work broke down.
@@ -24,7 +24,7 @@ pub(crate) fn with<T: Send>(owner: Owner, work: impl FnOnce() -> T + Send) -> io
     })
 }
 
-/// Does file work as whoever the daemon is.
+/// Does file work as the daemon's user.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn with<T: Send>(_: Owner, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     Ok(work())
@@ -57,7 +57,7 @@ fn give_up(user: u32, group: u32) -> io::Result<()> {
     let (group, user) = (Gid::from_raw(group), Uid::from_raw(user));
     setfsgid(group);
     setfsuid(user);
-    // Neither tells whether it worked; asked again, each tells who the thread is now.
+    // Neither call reports success; called again, each returns the thread's current id.
     if setfsgid(group) != group || setfsuid(user) != user {
         return Err(io::ErrorKind::PermissionDenied.into());
     }

@@ -29,7 +29,7 @@ pub struct Upload {
     pub modified: SystemTime,
 }
 
-/// Opens a plain file; folder by folder, so that none of them is a symlink.
+/// Opens a plain file; folder by folder, so that no folder of the path is a symlink.
 pub(crate) fn open(root: &Dir, path: &str) -> Result<(File, u64), SandboxError> {
     let inner = inner(path)?;
     let name = inner.file_name().ok_or_else(|| no_file(path))?;
@@ -42,7 +42,7 @@ pub(crate) fn open(root: &Dir, path: &str) -> Result<(File, u64), SandboxError> 
     }
     plain(&dir, name.as_ref(), path)?;
     let mut options = OpenOptions::new();
-    // What became a pipe since is not waited for, what became a symlink not followed.
+    // A pipe in the file's place is not waited for, a symlink not followed.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
     let file = dir.open_with(name, &options).map_err(|error| failed(path, error))?;
     let meta = file.metadata().map_err(|error| failed(path, error))?;
@@ -57,7 +57,7 @@ pub(crate) fn inner(path: &str) -> Result<PathBuf, SandboxError> {
     if plain && !path.contains('\0') { Ok(below.to_owned()) } else { Err(outside()) }
 }
 
-/// Refuses what is neither a file nor a folder.
+/// Refuses entries other than files and folders.
 fn plain(dir: &Dir, name: &Path, path: &str) -> Result<(), SandboxError> {
     let meta = dir.symlink_metadata(name).map_err(|error| failed(path, error))?;
     if meta.is_symlink() {

@@ -11,7 +11,7 @@ use tokio::{
     process,
 };
 
-/// After the shell ended, so long is waited for output that children in the background hold back.
+/// Timeout, after the shell ended, of output that children in the background hold back.
 pub const DRAIN: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(
@@ -40,7 +40,7 @@ pub(crate) async fn run(
             }
         };
         if ended.is_ok() && !drained {
-            // Running out of time here only means that a child in the background goes on.
+            // Running out of time here only means that a child in the background continues.
             tokio::time::timeout(DRAIN, reading).await.ok();
         }
         ended
@@ -70,14 +70,14 @@ fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io
         .spawn()
 }
 
-/// Kills the process group when it goes out of use: at the end, at the timeout, or when the call is
+/// Kills the process group when it is dropped: at the end, at the timeout, or when the call is
 /// cancelled.
 struct ProcessGroup(Option<Pid>);
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // An error means that nobody is left in it.
+            // An error means that the group has no process left.
             kill_process_group(pid, Signal::KILL).ok();
         }
     }

@@ -13,7 +13,7 @@ use pudu_base::UserId;
 pub enum AddedAccount {
     /// The account is there now.
     Added,
-    /// Somebody has the address already.
+    /// The address is taken.
     Taken,
     /// It was to be the first administrator's, and there is an administrator.
     Late,
@@ -42,7 +42,7 @@ pub enum ChangedPassword {
         /// Version of the sessions.
         token_version: i64,
     },
-    /// Somebody else has the new address.
+    /// Another account has the new address.
     Taken,
     /// The account is gone, or its password was changed meanwhile.
     Stale,
@@ -64,7 +64,7 @@ const COLUMNS: &str =
     created FROM users";
 
 impl Db {
-    /// Returns whether anybody has an account.
+    /// Returns whether there is any account.
     pub async fn has_accounts(&self) -> Result<bool, StoreError> {
         self.read((), |(), tx| Box::pin(any(tx, "SELECT COUNT(*) FROM users"))).await
     }
@@ -132,8 +132,8 @@ impl Db {
         .await
     }
 
-    /// Removes an account, its sessions and its tokens. What else is stored of the user stays. The last administrator stays as long
-    /// as others have accounts.
+    /// Removes an account, its sessions and its tokens. The other data of the user stays. The last administrator stays
+    /// as long as others have accounts.
     pub async fn remove_account(&self, user: &UserId) -> Result<RemovedAccount, StoreError> {
         self.write(&crash::REMOVE_ACCOUNT, user.clone(), |user, tx| Box::pin(remove(tx, user))).await
     }
@@ -207,7 +207,7 @@ async fn remove(tx: &mut Tx<'_>, user: &UserId) -> Result<RemovedAccount, StoreE
     Ok(if account.execute(tx).await? > 0 { RemovedAccount::Removed } else { RemovedAccount::Missing })
 }
 
-/// Returns whether somebody but `user` has an address.
+/// Returns whether an account other than `user` has an address.
 pub(crate) async fn is_taken(tx: &mut Tx<'_>, email: &str, user: &str) -> Result<bool, StoreError> {
     let lower = email.to_lowercase();
     let taken = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);

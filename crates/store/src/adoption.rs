@@ -1,8 +1,8 @@
-//! Threads of a user that become another's: whoever administers first gets those that were held without an account.
+//! Transfer of threads to another user: the first administrator gets the threads that were held without an account.
 //!
-//! The row that says so is written with the account, and goes with the last thread, so that a death in between loses
-//! nothing. Threads of chats stay whose they are: they may be other people's. Deliberately absent: the files of threads, and
-//! of memory, which are not the store's.
+//! The row of an adoption is written with the account, and is deleted with the last thread, so that a crash in between
+//! loses nothing. Threads of chats keep their owner: they may be other people's. Deliberately absent: the files of
+//! threads and of memory, which are not the store's.
 
 use crate::{
     Db, StoreError, crash, memory_merge,
@@ -14,13 +14,13 @@ use pudu_base::{ThreadId, UserId};
 /// A user whose threads become another's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// The user whose they are.
+    /// The current owner.
     pub source: UserId,
-    /// The user whose they become.
+    /// The new owner.
     pub target: UserId,
     /// Threads that began later stay, in milliseconds since 1970.
     pub at: i64,
-    /// Whether the source is one person, whose memory goes with the threads.
+    /// Whether the source is one person, whose memory moves with the threads.
     pub is_one_person: bool,
 }
 
@@ -40,8 +40,8 @@ impl Db {
         self.read_much(adoption, |adoption, tx| Box::pin(left(tx, adoption))).await
     }
 
-    /// Gives a thread away, with what its user has said about it; `false` if something works on it, or nobody wants that
-    /// any more.
+    /// Transfers a thread with its user's feedback; `false` if it is in use, or the adoption is not wanted any
+    /// more.
     pub async fn adopt_thread(&self, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
         let data = (adoption.clone(), thread.clone());
         self.write(&crash::ADOPT_THREAD, data, |(adoption, thread), tx| Box::pin(give(tx, adoption, thread)))
@@ -61,7 +61,7 @@ impl Db {
     }
 }
 
-/// Notes that a user's threads become another's, and what is remembered of them, unless they may be several people.
+/// Records that a user's threads and memory become another's; the memory only if the user is one person.
 pub(crate) async fn begin(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<(), StoreError> {
     let Adoption { source, target, at, is_one_person } = adoption;
     if source == target {
@@ -82,7 +82,7 @@ async fn adoptions(tx: &mut Tx<'_>) -> Result<Vec<Adoption>, StoreError> {
     let sql = "SELECT source, target, at FROM adoptions ORDER BY source";
     let rows: Vec<(String, String, i64)> = query(sql).fetch_all(tx).await?;
     let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
-    // What became of the memory was settled when it began.
+    // The memory was dealt with at the beginning of the adoption.
     let adoption = |(source, target, at): &(String, String, i64)| {
         Ok(Adoption { source: id(source)?, target: id(target)?, at: *at, is_one_person: false })
     };

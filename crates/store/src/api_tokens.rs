@@ -16,7 +16,7 @@ const USE_NOTED_EVERY: i64 = 300_000;
 pub struct ApiToken {
     /// Its id, which is no secret.
     pub id: String,
-    /// The user for whom it acts.
+    /// The user that it acts for.
     pub user: UserId,
     /// Its name for people.
     pub name: String,

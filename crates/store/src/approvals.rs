@@ -1,7 +1,7 @@
 //! Approval requests of agents, and the decisions on them.
 //!
-//! A question is bound to one call of one run and to its exact arguments; the first decision stays. Who may
-//! decide is for the caller to say.
+//! A request is bound to one call of one run and to its exact arguments; the first decision stays. The caller
+//! checks the right to decide.
 
 use crate::{
     Db, StoreError, crash,
@@ -9,10 +9,10 @@ use crate::{
 };
 use pudu_base::{CallId, RunId, ThreadId};
 
-/// Something that somebody is asked to approve.
+/// A call that needs a person's approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
-    /// Names it; nobody guesses it.
+    /// Its id, which cannot be guessed.
     pub id: String,
     /// The run that asks.
     pub run: RunId,
@@ -26,15 +26,15 @@ pub struct Approval {
     pub arguments: String,
     /// The requested action, in a line for people.
     pub request: String,
-    /// The account by which the one who is asked came; empty if none.
+    /// The account of the approver; empty if none.
     pub account: String,
-    /// The one who is asked: the platform's id.
+    /// The approver: the platform's id.
     pub person: String,
     /// Their name.
     pub name: String,
     /// Since when it is asked, in milliseconds since 1970.
     pub asked: i64,
-    /// Until when somebody can decide.
+    /// When the time to decide ends.
     pub deadline: i64,
     /// The decision.
     pub decision: Option<ApprovalDecision>,
@@ -84,12 +84,12 @@ impl FromColumns for Approval {
 }
 
 impl Db {
-    /// Keeps a question. One that was asked for this call before is returned as it stands instead.
+    /// Stores a request. An earlier request for the same call is returned instead, in its current state.
     pub async fn ask(&self, approval: &Approval) -> Result<Approval, StoreError> {
         self.write(&crash::ASK, approval.clone(), |approval, tx| Box::pin(ask(tx, approval))).await
     }
 
-    /// Decides a question, unless it is decided. Returns it as it stands then; `None` if it is unknown.
+    /// Decides a request, unless it is decided. Returns its current state; `None` if it is unknown.
     pub async fn decide(&self, id: &str, decision: ApprovalDecision) -> Result<Option<Approval>, StoreError> {
         self.write(&crash::DECIDE, (id.to_owned(), decision), |(id, decision), tx| {
             Box::pin(decide(tx, id, decision))

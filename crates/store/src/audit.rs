@@ -1,5 +1,5 @@
-//! Audit log of sandboxes, for people to look at: who, where, what, whether it was let through, and how it
-//! ended. A row is written before the deed. A row without an end belongs to a run that is over or to a
+//! Audit log of sandboxes, for people: the actor, the place, the action, whether it was allowed, and how it
+//! ended. An entry is written before the action. An entry without an end belongs to a run that is over or to a
 //! process that died: neither has a command at work any more.
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 use pudu_base::{RunId, ThreadId};
 
-/// One deed.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
     /// When it began, in milliseconds since 1970.
@@ -18,15 +18,15 @@ pub struct AuditEntry {
     pub thread: ThreadId,
     /// The run.
     pub run: RunId,
-    /// The account by which the one came for whom it was done; empty if none.
+    /// The account by which the action's requester came; empty if none.
     pub account: String,
-    /// For whom it was done: the platform's id.
+    /// The requester of the action: the platform's id.
     pub person: String,
-    /// The kind of deed: `exec`, `write`.
+    /// The kind of action: `exec`, `write`.
     pub action: String,
     /// The command, or the file's path.
     pub detail: String,
-    /// Whether it was let through, and by whom.
+    /// Whether the action was allowed, and the author of that decision.
     pub verdict: String,
     /// A command's exit code, once it has one; below 0 if it was killed: the one who notes it says for what.
     pub code: Option<i64>,
@@ -80,7 +80,7 @@ impl Db {
         .await
     }
 
-    /// Notes of what a process before this one left open that it ended: with its run, or with that process.
+    /// Closes the open entries of a previous process: their actions ended with their run, or with that process.
     pub async fn abandon_audit_entries(&self, now: i64) -> Result<(), StoreError> {
         let open = self.read((), |(), tx| Box::pin(any_open(tx))).await?;
         if !open {
@@ -89,7 +89,7 @@ impl Db {
         self.write(&crash::DEED_ENDS, now, |now, tx| Box::pin(abandoned(tx, *now))).await
     }
 
-    /// Returns the newest deeds, the newest first; of one thread, or of all.
+    /// Returns the newest entries, the newest first; of one thread, or of all.
     pub async fn audit_entries(
         &self,
         thread: Option<&ThreadId>,
@@ -104,7 +104,7 @@ impl Db {
 pub struct AuditLimits {
     /// Nothing before this time, in milliseconds since 1970.
     pub since: Option<i64>,
-    /// Only so many rows, the newest.
+    /// Maximum number of rows; the newest ones are kept.
     pub rows: Option<i64>,
 }
 
@@ -113,7 +113,7 @@ pub struct AuditLimits {
 pub struct AuditSize {
     /// Its rows.
     pub rows: i64,
-    /// Those of them that are beyond the limits.
+    /// Its rows beyond the limits.
     pub due: i64,
 }
 
@@ -123,8 +123,8 @@ impl Db {
         self.read_much((account, limits), |(account, limits), tx| Box::pin(size(tx, account, *limits))).await
     }
 
-    /// Deletes what is beyond the limits of an account's audit, approvals that are as old included. Returns how many
-    /// rows that was.
+    /// Deletes an account's audit rows beyond the limits, and approvals of the same age. Returns the number of deleted
+    /// rows.
     pub async fn prune_audit(&self, account: &str, limits: AuditLimits) -> Result<u64, StoreError> {
         let mut pruned = 0;
         for (sql, limit) in [(OLD_DEEDS, limits.since), (OLD_APPROVALS, limits.since), (SURPLUS, limits.rows)]

@@ -1,4 +1,5 @@
-//! Whether the database answers: who waits for it learns when it is given up, and operators when it went and came back.
+//! Availability of the database: waiting callers learn when it is given up, and the log says when it went and came
+//! back.
 
 use crate::StoreError;
 use backon::BackoffBuilder;
@@ -15,20 +16,20 @@ use tokio_util::sync::CancellationToken;
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum delay between two tries.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
-/// An outage that goes on is logged again after this time.
+/// Interval at which a continuing outage is logged again.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The state of the database, as far as calls have shown it.
 #[derive(Default)]
 pub(crate) struct Availability {
-    /// Whether there is an outage: looked at by each call that works.
+    /// Whether there is an outage: read by each call that works.
     away: AtomicBool,
     outage: Mutex<Option<Outage>>,
     newest_failure: Mutex<Option<Instant>>,
     closing: CancellationToken,
 }
 
-/// An outage that goes on.
+/// A continuing outage.
 struct Outage {
     since: Instant,
     logged: Instant,

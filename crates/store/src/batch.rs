@@ -2,8 +2,8 @@
 //!
 //! A job that fails is not allowed to harm its neighbours: the transaction is rolled back, the job is put aside to run
 //! alone, and the others run again without it. A database that fails is waited for, with all jobs. So a job may run more
-//! than once, and only its last run counts. A transaction that is late is tried again with half of the jobs: what is
-//! only too much at once gets done.
+//! than once, and only its last run counts. A transaction that is late is tried again with half of the jobs, so that
+//! work that is only too much at once gets done.
 
 use crate::{
     StoreError,
@@ -29,7 +29,8 @@ use tokio::time::Instant;
 
 /// How many jobs share a transaction at most.
 pub(crate) const MAX_BATCH_JOBS: usize = 256;
-/// A job that fails so often, as a database would, while the database takes writes, has failed.
+/// Maximum number of failures of a job that fails like a database while the database takes writes; after that, the job
+/// has failed.
 const MAX_LONE_FAILURES: u32 = 5;
 /// A transaction that takes this share of its time at most shows that the next one may be twice as large.
 const GROWTH_SHARE: u32 = 4;
@@ -86,7 +87,7 @@ impl BatchWriter {
         Arc::clone(&self.availability)
     }
 
-    /// Writes a batch and answers everybody in it.
+    /// Writes a batch and answers all its callers.
     pub(crate) async fn settle(&mut self, mut batch: Vec<Box<dyn WriteJob>>) {
         let (mut aside, mut tries) = (Vec::new(), CommitTries::default());
         while !batch.is_empty() {
@@ -301,7 +302,7 @@ mod tests {
     use futures_util::future::join_all;
 
     const JOBS: usize = 64;
-    /// A job's own time; all of them together take longer than a transaction may.
+    /// Duration of one job; all jobs together take longer than a transaction may.
     const JOB_TIME: Duration = Duration::from_millis(5);
     const TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -324,7 +325,7 @@ mod tests {
         assert!((3..JOBS as u64).contains(&commits), "{commits} transactions");
     }
 
-    /// Proves that nobody waits for the store for ever.
+    /// Checks that no caller waits for the store for ever.
     #[tokio::test]
     async fn the_end_of_the_writer_by_a_panic_is_told() {
         let folder = tempfile::TempDir::new().unwrap();

@@ -15,20 +15,20 @@ pub struct Offered {
     pub conversation: String,
     /// The reply's target, JSON.
     pub reply_target: String,
-    /// The channel's record of what is on the platform, JSON.
+    /// The channel's record of the reply on the platform, JSON.
     pub handle: Option<String>,
     /// The reply, JSON, as long as something can be chosen.
     pub final_view: Option<String>,
-    /// The event by which somebody chose.
+    /// The event that made the choice.
     pub chosen: Option<InboxItemId>,
 }
 
 /// Result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChoiceOutcome {
-    /// It counts. The reply was delivered and is to be shown anew.
+    /// It counts. The reply was delivered and has to be rendered again.
     Reopened,
-    /// It counts. Who delivers the reply shows it anew, or did.
+    /// It counts. The reply's delivery renders it again, or did.
     Noted,
     /// Another event chose before.
     Late,
@@ -99,7 +99,7 @@ async fn choose(
         Some(_) => return Ok(ChoiceOutcome::Late),
         None => {}
     }
-    // It is young again: nobody is told that it comes too late.
+    // The turn's age starts again, so that its reply is not reported as late.
     let sql = "UPDATE turns SET chosen = $1, final_view = $2, delivered = NULL, parked = NULL, attempts = 0,
         resumed = 0, next_at = $3, created = $3 WHERE id = $4";
     let update = query(sql).bind(by.0).bind(final_view).bind(now).bind(&turn.0);

@@ -1,8 +1,8 @@
 //! The claim: a database is one process's alone.
 //!
 //! A SQLite file is locked with the folder that it lies in. On a server the claim is an advisory lock, which ends with
-//! its session, and the name of the process that had it last. A session that is lost is replaced as long as nobody
-//! else had the database meanwhile: a server that restarts costs nothing, another daemon ends this one.
+//! its session, and the name of the process that had it last. A lost session is replaced if no other process
+//! had the database meanwhile: a server that restarts costs nothing, another daemon ends this one.
 
 use crate::{
     Db, DbLocation, StoreError,

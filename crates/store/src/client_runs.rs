@@ -1,5 +1,5 @@
-//! Runs as clients of the API see them: those that they asked for, which go on after a restart by what they asked, and
-//! those of chats beside them.
+//! Runs as clients of the API see them: the runs that they requested, which are resumed from the request after a
+//! restart, and the runs of chats beside them.
 
 use crate::{
     Db, StoreError, crash,
@@ -14,7 +14,7 @@ use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, UserId};
 pub struct NewClientRun {
     /// Its id.
     pub id: RunId,
-    /// The thread, and whose it is if it is new.
+    /// The thread, with its owner if it is new.
     pub folder: ThreadFolder,
     /// The account that a new thread counts for.
     pub account: String,
@@ -26,20 +26,20 @@ pub struct NewClientRun {
     pub request: String,
     /// The client's own notes on it, JSON.
     pub metadata: String,
-    /// What happens to a run that is at work on the thread already, in LangGraph's word.
+    /// Handling of an active run on the thread, in LangGraph's word.
     pub multitask: String,
     /// Whether its thread is deleted after it.
     pub deletes_thread: bool,
-    /// Runs that it stops by that, and how.
+    /// Runs that this handling stops, and how.
     pub cancels: Option<(CancelAction, Vec<RunId>)>,
     /// When, in milliseconds since 1970.
     pub now: i64,
 }
 
-/// How a run was told to stop.
+/// How a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelAction {
-    /// What was said so far stays.
+    /// The messages so far stay.
     Interrupt,
     /// The thread is as it was before.
     Rollback,
@@ -79,7 +79,7 @@ pub struct RunRow {
     pub request: String,
     /// The client's own notes, JSON, or empty.
     pub metadata: String,
-    /// What happened to a run before it.
+    /// Handling of a run before it.
     pub multitask: String,
     /// When it was asked for, in milliseconds since 1970.
     pub created: i64,
@@ -89,15 +89,15 @@ pub struct RunRow {
     pub ended: Option<i64>,
     /// How it ended, JSON.
     pub outcome: Option<String>,
-    /// How it was told to stop.
+    /// How it was cancelled.
     pub cancelled: Option<CancelAction>,
     /// Whether the process that worked on it was stopped in order.
     pub suspended: bool,
     /// The limit that ended it.
     pub stop_reason: String,
-    /// The beginning of what was asked.
+    /// The beginning of the question.
     pub first_words: String,
-    /// The beginning of what was answered.
+    /// The beginning of the answer.
     pub last_words: String,
     /// How many messages it added to the thread.
     pub messages: i64,
@@ -224,7 +224,7 @@ impl Db {
         Ok(rows.into_iter().map(|(thread, run)| (thread.into(), run.into())).collect())
     }
 
-    /// Returns what the runs of a thread spent, or one of them, by run, caller and model.
+    /// Returns the spending of the runs of a thread, or of one run, by run, caller and model.
     pub async fn run_tokens(
         &self,
         thread: &ThreadId,
@@ -238,8 +238,8 @@ impl Db {
         self.read_much(thread, |thread, tx| Box::pin(times(tx, thread))).await
     }
 
-    /// Forgets a run that has ended and whose answer is delivered; what it said stays in its thread. Tells whether there was
-    /// one.
+    /// Forgets a run that has ended and whose answer is delivered; its messages stay in its thread. Returns whether
+    /// there was one.
     pub async fn delete_run(&self, thread: &ThreadId, run: &RunId) -> Result<bool, StoreError> {
         let data = (thread.clone(), run.clone());
         self.write(&crash::DELETE_RUN, data, |(thread, run), tx| Box::pin(delete(tx, thread, run))).await

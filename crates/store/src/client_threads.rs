@@ -12,17 +12,17 @@ use pudu_base::{ThreadFolder, ThreadId, UserId};
 pub struct ClientThread {
     /// Its id.
     pub id: ThreadId,
-    /// The user whose it is.
+    /// The owner.
     pub user: UserId,
-    /// The account whose it is; that of the API for threads that clients made.
+    /// The account that it belongs to; that of the API for threads that clients made.
     pub account: String,
     /// Its title; empty until it has one.
     pub title: String,
-    /// The assistant that it was made for; empty if nobody said.
+    /// The assistant that it was made for; empty if none was named.
     pub assistant: String,
     /// Notes of clients, JSON, or empty.
     pub metadata: String,
-    /// Whether it stands above others in lists.
+    /// Whether it is pinned above others in lists.
     pub pinned: bool,
     /// When it was made, in milliseconds since 1970.
     pub created: i64,
@@ -52,7 +52,7 @@ impl FromColumns for ClientThread {
 /// A thread to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewThread {
-    /// Its id and whose it is.
+    /// Its id and its owner.
     pub folder: ThreadFolder,
     /// The account that it counts for.
     pub account: String,
@@ -69,7 +69,7 @@ pub struct NewThread {
 pub struct ThreadChange {
     /// Notes of clients, JSON.
     pub metadata: Option<String>,
-    /// Whether it stands above others in lists.
+    /// Whether it is pinned above others in lists.
     pub pinned: Option<bool>,
     /// Its title.
     pub title: Option<String>,
@@ -100,7 +100,7 @@ impl Db {
         self.read(thread, |thread, tx| Box::pin(one(tx, thread))).await
     }
 
-    /// Changes a thread's row. Tells whether there was one.
+    /// Changes a thread's row. Returns whether there was one.
     pub async fn change_thread(&self, thread: &ThreadId, change: ThreadChange) -> Result<bool, StoreError> {
         let data = (thread.clone(), change);
         self.write(&crash::CHANGE_THREAD, data, |(thread, change), tx| {

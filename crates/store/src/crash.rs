@@ -1,7 +1,7 @@
 //! Points at which a test can have the process killed, to show that nothing depends on a clean end.
 //!
 //! Every write of the store passes `<name>.before` right before its commit and `<name>.after` right
-//! after it, before its caller is told. Others may pass points of their own. In a release build nothing
+//! after it, before its caller gets the answer. Others may pass points of their own. In a release build nothing
 //! can be armed and a point is no code at all.
 
 /// The two points of one write. There is no write without them.

@@ -1,8 +1,8 @@
 //! The store itself: open it, hand it around, close it.
 //!
-//! This is the one answer of the house to a failure of the store: a call waits until the store has done its work. A
+//! The store handles its failures here for all callers: a call waits until the store has done its work. A
 //! database that is busy, full, restarting or out of reach is tried again, and the log says when it went and when it
-//! came back. What cannot get better by waiting (a conflict, damage, a statement that is refused) is an error at once.
+//! came back. Failures that waiting cannot fix (a conflict, damage, a refused statement) are errors at once.
 //! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
 
 use crate::{
@@ -25,11 +25,11 @@ use tokio::{
     sync::oneshot,
 };
 
-/// Whether the store answers is said within this time.
+/// Timeout of a check whether the store answers.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-/// When the store is closed, what waits is written within this time.
+/// Time limit for waiting writes when the store is closed.
 const WRITE_OUT_TIMEOUT: Duration = Duration::from_secs(5);
-/// When the store is closed, its connections are closed within this time.
+/// Time limit for closing the connections when the store is closed.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The store. Cloning it is cheap and gives the same store.
@@ -62,7 +62,7 @@ enum ReadLength {
     Long,
 }
 
-/// Returns whether other threads can take over what the tasks of this one have to do.
+/// Returns whether other threads can take over the tasks of this one.
 fn has_other_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }
@@ -91,8 +91,8 @@ impl Db {
         self.inner.writer.until_broken().await;
     }
 
-    /// Takes no more writes, writes those that wait, and lets go of the database. Whoever waits for a store that does
-    /// not answer gets an error. Dropping the store without this loses nothing that was answered.
+    /// Takes no more writes, writes those that wait, and releases the database. A caller that waits for a store that
+    /// does not answer gets an error. Dropping the store without this loses nothing that was answered.
     pub async fn close(&self) {
         self.inner.availability.close();
         // A server that vanished answers no farewell, and nothing that is still to be written was answered.
@@ -247,7 +247,7 @@ impl Db {
         async { answer.await.map_err(|_| StoreError::Closed)? }
     }
 
-    /// Likewise one that nobody waits for.
+    /// Likewise a write without a waiting caller.
     pub(crate) fn write_soon<D>(&self, name: &'static crash::Write, data: D, work: WriteWork<D, ()>)
     where
         D: Send + Sync + 'static,

@@ -1,10 +1,10 @@
-//! The two engines, and what differs between them.
+//! The two engines and their differences.
 
 use std::time::Duration;
 
-/// How long a server may take for a transaction that writes at the first try.
+/// Timeout of a server's writing transaction at the first try.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a server may take for a read at the first try.
+/// Timeout of a server's read at the first try.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which database it is.
@@ -70,8 +70,8 @@ impl DbEngine {
     }
 
     /// Prepares a connection that writes. The server's own keep-alives end the session of a daemon that vanished:
-    /// another one can then have its place. On this side each call has a timeout. What is deleted from a file is
-    /// overwritten: what people have forgotten is not to be read in its free pages.
+    /// another one can then have its place. On this side each call has a timeout. Deleted data in a file is
+    /// overwritten, so that forgotten data cannot be read in its free pages.
     pub(crate) fn writing(self) -> &'static str {
         match self {
             Self::Memory => "",

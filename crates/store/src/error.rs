@@ -1,6 +1,6 @@
 //! Why the store did not do it.
 
-/// Why the store failed, named by what the caller can do.
+/// Failures of the store, by the caller's options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// It was closed, or another process has it: nothing is done any more.
@@ -9,7 +9,7 @@ pub enum StoreError {
     /// It is busy, full or cannot be reached: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// The address, the credentials or the permissions are wrong: mend the configuration.
+    /// The address, the credentials or the permissions are wrong: fix the configuration.
     #[error("the database cannot be opened: {0}")]
     Refused(String),
     /// A newer pudu has changed the database: run that one.
@@ -20,7 +20,7 @@ pub enum StoreError {
         /// The newest version that this program knows.
         known: i64,
     },
-    /// The record has moved on meanwhile: look again, or stop.
+    /// The record has changed meanwhile: read again, or stop.
     #[error("{0}")]
     Conflict(&'static str),
     /// A stored record cannot be read: restore a backup.
@@ -109,7 +109,7 @@ fn by_sqlstate(code: &str, text: String) -> StoreError {
     }
 }
 
-/// Wraps what went wrong while reading stored JSON.
+/// Wraps the error of reading stored JSON.
 pub(crate) fn unreadable(what: &str, error: &serde_json::Error) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))
 }

@@ -19,7 +19,7 @@ impl Db {
         self.read_much((thread, user), |(thread, user), tx| Box::pin(of_thread(tx, thread, user))).await
     }
 
-    /// Deletes the judgement of a person on a run; that with an id if one is named. Tells whether there was one.
+    /// Deletes the feedback of a person on a run; only the one with `id` if it is given. Returns whether there was one.
     pub async fn delete_feedback(
         &self,
         run: &RunId,

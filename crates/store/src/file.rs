@@ -1,5 +1,5 @@
-//! Connections to a SQLite file, and the writer's among them. Whoever has one works with it in its own thread, so that a
-//! statement costs no hand-over to another thread.
+//! Connections to a SQLite file, and the writer's among them. The owner of a connection works with it in its own
+//! thread, so that a statement costs no hand-over to another thread.
 
 use crate::{StoreError, engine::DbEngine, statement::Tx};
 use rusqlite::{Connection, OpenFlags};
@@ -36,7 +36,7 @@ impl DbFile {
         Ok(connection.execute_batch("COMMIT")?)
     }
 
-    /// Leaves nothing of a transaction that failed. SQLite ends one by itself when the disk is full. The connection is
+    /// Rolls back a failed transaction. SQLite itself ends one when the disk is full. The connection is
     /// used again if it can still read: while a disk is full, a new one may find no room for its shared memory.
     pub(crate) fn roll_back(&mut self) {
         let usable = |connection: &Connection| {

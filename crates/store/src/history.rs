@@ -1,4 +1,4 @@
-//! The past of threads: what was written when, and how a thread was then. Nothing is kept for it beyond the log.
+//! The past of threads: their writes with their times, and their earlier states. Nothing is kept for it beyond the log.
 
 use crate::{
     Db, StoreError,

@@ -1,7 +1,7 @@
-//! People of accounts who are one user with others. Who is not listed is a user by themselves.
+//! People of accounts who are one user with others. A person who is not listed is a separate user.
 //!
-//! Of whoever joined it is kept by whose code: when that one parts, they all go who came by them, and what was promised
-//! of them goes with it.
+//! For each person who joined, the issuer of the code is stored: when the issuer parts, all people who joined by the
+//! issuer's codes part, too, and their codes end.
 
 use crate::{
     Db, StoreError, crash, memory_merge,
@@ -9,7 +9,7 @@ use crate::{
 };
 use pudu_base::UserId;
 
-/// A code by which a person lets somebody be the same user.
+/// A code by which a person lets another one become the same user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinCode {
     /// The code's hash.
@@ -18,7 +18,7 @@ pub struct JoinCode {
     pub account: String,
     /// The platform's id of the one who asked for it.
     pub issuer: String,
-    /// Facts about them for whoever shows the code, JSON.
+    /// Facts about the issuer for the person who uses the code, JSON.
     pub offer: String,
     /// Until when it is good, in milliseconds since 1970.
     pub expires: i64,
@@ -39,18 +39,18 @@ pub struct Identity {
     pub at: i64,
 }
 
-/// Somebody who is a user by themselves again.
+/// A person who is a separate user again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartedPerson {
     /// The account.
     pub account: String,
     /// The platform's id of the person.
     pub person: String,
-    /// Where they are told of it, as [`Db::join`] was given it; empty if nobody knows.
+    /// Where to notify the person, as passed to [`Db::join`]; empty if unknown.
     pub route: String,
 }
 
-/// Returns the user that a person of an account is by themselves. Neither an account's name nor an id has a NUL, so two
+/// Returns the user that a person of an account is alone. Neither an account's name nor an id has a NUL, so two
 /// people are never the same user.
 #[must_use]
 pub fn alone(account: &str, person: &str) -> UserId {
@@ -70,15 +70,15 @@ impl Db {
         self.write(&crash::OFFER_JOIN, code, |code, tx| Box::pin(offer(tx, code))).await
     }
 
-    /// Returns what is to be known of the one whose code this is, JSON, if it is good.
+    /// Returns the facts about a code's issuer, JSON, if the code is good.
     pub async fn join_offer(&self, hash: &str, now: i64) -> Result<Option<String>, StoreError> {
         self.read((hash, now), |(hash, now), tx| Box::pin(offered(tx, hash, *now))).await
     }
 
-    /// Makes who shows a code and whose it is one user. The same person may say it again, as a platform delivers again.
-    /// Whoever shows it brings the memory of the user that they were, if that is said and nobody else is that user: it
-    /// is to be merged then. `route` is where they are told when they are parted. False when the code is not good, or not
-    /// any more, and when its owner is not the user any more whom it promised.
+    /// Makes the user of a code and its issuer one user. The same person may repeat it, as platforms redeliver events.
+    /// The person brings the memory of their former user `brings`, if it is given and no other person is that user: it
+    /// is then to be merged. `route` is where to notify the person of a later parting. False if the code is not good,
+    /// or not any more, and if its issuer is not the user any more that the code promised.
     pub async fn join(
         &self,
         hash: &str,
@@ -91,9 +91,9 @@ impl Db {
         self.write(&crash::JOIN, joining, |joining, tx| Box::pin(join_both(tx, joining))).await
     }
 
-    /// Makes a person a user by themselves again, and all who are the user that they are then or who came by their code.
-    /// If there are such, a person who came by nobody's code stays who they are. Returns everybody who is somebody else
-    /// now; nobody when the person was by themselves.
+    /// Makes a person a separate user again, and all people who are that user then or who joined by the person's code.
+    /// If there are such people, a person who used no code stays unchanged. Returns all people whose user changed; none
+    /// if the person was a separate user.
     pub async fn part(&self, account: &str, person: &str) -> Result<Vec<PartedPerson>, StoreError> {
         let texts = [account, person].map(str::to_owned);
         self.write(&crash::PART, texts, |texts, tx| Box::pin(part(tx, texts))).await
@@ -128,7 +128,7 @@ pub(crate) async fn identify(tx: &mut Tx<'_>, identity: &Identity) -> Result<(),
     Ok(())
 }
 
-/// Makes a person a user if they are none with others yet. Tells whether they were not.
+/// Makes a person a user if they share none with others yet. Returns whether that was so.
 pub(crate) async fn identify_if_new(tx: &mut Tx<'_>, identity: &Identity) -> Result<bool, StoreError> {
     let sql = "INSERT INTO identities (account, person, user_id, name, at) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (account, person) DO NOTHING";
@@ -179,7 +179,7 @@ async fn join_both(tx: &mut Tx<'_>, joining: &JoiningPair) -> Result<bool, Store
     let sql = "UPDATE identities SET via = $3, route = $4 WHERE account = $1 AND person = $2";
     let via = mark(&issuer.account, &issuer.person);
     query(sql).bind(&shows.account).bind(&shows.person).bind(&via).bind(route).execute(tx).await?;
-    // A code of theirs promised somebody whom they are no more.
+    // The person's codes promised a user that the person is no more.
     drop_codes(tx, &shows.account, &shows.person).await?;
     if let Some(source) = brings {
         memory_merge::begin(tx, source, &shows.user).await?;
@@ -219,7 +219,7 @@ async fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<Pa
     Ok(parted)
 }
 
-/// Ends the codes of a person, the used ones, too: whoever used one does not come back by it.
+/// Ends the codes of a person, including used ones: the person who used one cannot use it again.
 async fn drop_codes(tx: &mut Tx<'_>, account: &str, person: &str) -> Result<(), StoreError> {
     let sql = "DELETE FROM pairing_codes WHERE account = $1 AND issuer = $2";
     query(sql).bind(account).bind(person).execute(tx).await.map(drop)

@@ -1,5 +1,5 @@
-//! Things that are moved in from another program, each in a transaction of its own with the note that it was: whoever is
-//! killed in between and begins again finds what is done and does nothing twice.
+//! Imports from another program, each in one transaction with its note: an import that is killed and started again
+//! finds the finished parts and does nothing twice.
 //!
 //! Deliberately absent: the other program's formats.
 
@@ -23,7 +23,7 @@ pub struct ImportNote {
     pub kind: String,
     /// Its id.
     pub item: String,
-    /// A digest of it as it was where it came from.
+    /// A digest of the item at its source.
     pub digest: String,
     /// Position up to which a thread's log is its copy; 0 for others.
     pub seq: Seq,
@@ -50,7 +50,7 @@ pub struct ImportedThread {
     pub updates: Vec<Update>,
     /// The last message from which something was learnt already.
     pub learnt: Option<MessageId>,
-    /// A digest of it as it was where it came from.
+    /// A digest of the thread at its source.
     pub digest: String,
 }
 
@@ -77,7 +77,7 @@ pub struct UserAccount {
     pub created: i64,
 }
 
-/// The password's hash is shown to nobody.
+/// The output leaves out the password's hash.
 impl fmt::Debug for UserAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let account = (&self.user, &self.email, &self.role);
@@ -85,18 +85,18 @@ impl fmt::Debug for UserAccount {
     }
 }
 
-/// What became of a person who signs in.
+/// Outcome of importing a person who signs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MovedAccount {
     /// They are here now.
     New,
     /// They were here as they are there.
     Same,
-    /// What changed there since they were moved in, changed here.
+    /// Changes at the source since the last import were applied here.
     Renewed,
     /// They are here, and not as they were moved in.
     Changed,
-    /// Somebody else has the address, or the sign-in elsewhere.
+    /// Another account has the address, or the sign-in elsewhere.
     Taken,
 }
 
@@ -148,7 +148,7 @@ pub enum ImportRecord {
 type NoteColumns = (String, String, String, i64, i64);
 
 impl Db {
-    /// Returns all notes of what was moved in.
+    /// Returns the notes of all imports.
     pub async fn import_notes(&self) -> Result<Vec<ImportNote>, StoreError> {
         self.read_much((), |(), tx| Box::pin(notes(tx))).await
     }
@@ -159,10 +159,10 @@ impl Db {
             .await
     }
 
-    /// Moves a thread in, with the note of it, and returns its position.
+    /// Imports a thread with its note, and returns its position.
     ///
     /// # Errors
-    /// A conflict where somebody else wrote into the thread.
+    /// A conflict if the thread was changed by another writer.
     pub async fn import_thread(&self, thread: ImportedThread, now: i64) -> Result<Seq, StoreError> {
         let rows =
             LogRows::new(&thread.folder.thread, &RUN.into(), thread.at, thread.updated, &thread.updates)?;
@@ -173,7 +173,7 @@ impl Db {
         .await
     }
 
-    /// Moves a person in who signs in, with the note of it. What pudu changed since they were moved in stays.
+    /// Imports a person who signs in, with the note. Changes that pudu made since an earlier import stay.
     pub async fn import_account(&self, account: UserAccount, now: i64) -> Result<MovedAccount, StoreError> {
         self.write(&crash::IMPORT_RECORDS, (account, now), |(account, now), tx| {
             Box::pin(put_account(tx, account, *now))
@@ -181,7 +181,7 @@ impl Db {
         .await
     }
 
-    /// Moves rows in; tells of each whether it is there now and was not before.
+    /// Imports rows; returns for each whether it is new.
     pub async fn import_records(&self, records: Vec<ImportRecord>) -> Result<Vec<bool>, StoreError> {
         let mut all = Vec::new();
         for chunk in records.chunks(usize::try_from(CHUNK).unwrap_or(1)) {
@@ -314,7 +314,7 @@ pub(crate) async fn put_user(tx: &mut Tx<'_>, user: &UserAccount) -> Result<bool
 }
 
 async fn put_feedback(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
-    // It goes with its thread, and does not come back without it.
+    // Feedback is deleted with its thread, and does not come back without it.
     let thread = query("SELECT 1 FROM threads WHERE id = $1").bind(&feedback.thread);
     if thread.fetch_optional::<i64>(tx).await?.is_none() {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! Events that came in: one row per event, kept before its platform is told, and known after it is done.
+//! Events that came in: one row per event, stored before its platform gets the acknowledgement, and known after it is
+//! done.
 
 use crate::{
     Db, InboxItemId, StoreError, TurnId, crash, messages, positions,
@@ -51,13 +52,13 @@ pub struct InboxRow {
 type InboxColumns = (i64, String, String, i64, Option<String>);
 
 impl Db {
-    /// Keeps an event for good, once, and where its account's stream goes on. It is recognised for at least 12
-    /// hours after it is done.
+    /// Stores an event durably, once, with the continuation position of its account's stream. It is recognised for at
+    /// least 12 hours after it is done.
     pub async fn accept(&self, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
         self.write(&crash::ACCEPT, item.clone(), |item, tx| Box::pin(accept(tx, item))).await
     }
 
-    /// Changes an event that waits: the message was edited. Tells whether it still waited.
+    /// Changes an event that waits: the message was edited. Returns whether it still waited.
     pub async fn amend(&self, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
         let data = (id, payload.to_owned());
         self.write(&crash::AMEND, data, |(id, payload), tx| Box::pin(amend(tx, *id, payload))).await
@@ -137,7 +138,7 @@ async fn amend(tx: &mut Tx<'_>, id: InboxItemId, payload: &str) -> Result<bool, 
     Ok(query(sql).bind(payload).bind(id.0).execute(tx).await? == 1)
 }
 
-/// The payload of what is done is of no use: only the key is still needed.
+/// Clears the payload of done events: only the key is still needed.
 async fn finish(tx: &mut Tx<'_>, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE id = $2 AND done IS NULL";
     for id in ids {

@@ -11,7 +11,7 @@ pub(crate) type WriteWork<D, T> = for<'a> fn(&'a D, &'a mut Tx<'_>) -> BoxFuture
 pub(crate) trait WriteJob: Send {
     fn name(&self) -> &'static crash::Write;
 
-    /// Runs the work and keeps what it gave.
+    /// Runs the work and keeps its result.
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Sends the caller the result, or why it does not count.
@@ -38,7 +38,7 @@ impl<D, T> WriteCall<D, T> {
     }
 }
 
-/// A write that nobody waits for.
+/// A write without a waiting caller.
 pub(crate) struct SoonCall<D> {
     pub(crate) name: &'static crash::Write,
     pub(crate) data: D,
@@ -80,7 +80,7 @@ impl<D: Send + Sync, T: Send> WriteJob for WriteCall<D, T> {
             (Some(error), _) => Err(error),
             (None, None) => Err(StoreError::Closed),
         };
-        // The caller may have gone; what was written stays written.
+        // The caller may have gone; the write is committed in any case.
         drop(self.reply.send(answer));
     }
 }

@@ -1,8 +1,9 @@
 //! Conversations from which something may be learnt, and users who want nothing remembered.
 //!
-//! One row a conversation and memory: a further run moves it, so that a conversation is read once it pauses. It goes with
-//! the note up to where it was read, so that nothing is read twice and a death in between loses nothing. A reader claims a
-//! row for a while and renews that as it reads, so that of several processes one reads it.
+//! One row a conversation and memory: a further run moves it, so that a conversation is read once it pauses. The row is
+//! deleted together with the update of the position read so far, so that nothing is read twice and a crash in between
+//! loses nothing. A reader claims a row for a while and renews that as it reads, so that of several processes one reads
+//! it.
 
 use crate::{
     Db, Spender, StoreError, crash,
@@ -21,7 +22,7 @@ pub struct Learning {
     pub thread: ThreadId,
     /// Its newest run.
     pub run: RunId,
-    /// For whom that worked.
+    /// The person and user that the run works for.
     pub spender: Spender,
     /// When it is due, in milliseconds since 1970.
     pub due: i64,
@@ -29,12 +30,11 @@ pub struct Learning {
     pub attempts: i64,
     /// Of those that are due, the highest are read first.
     pub priority: i64,
-    /// The first message that is read, and the last one: what comes before and behind was said as another user. Empty
-    /// where nobody knows.
+    /// The first and the last message to read: messages before and behind are another user's. Empty if unknown.
     pub span: (String, String),
 }
 
-/// A reader of conversations, and until when what it claims is its own.
+/// A reader of conversations, and the end of its claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearningReader {
     /// Its name, different for each process.
@@ -47,26 +47,26 @@ type Text = String;
 type LearningColumns = (Text, Text, Text, Text, Text, Text, Text, Text, i64, i64, i64, Text, Text);
 
 impl Db {
-    /// Keeps a conversation to be read, in place of what was kept of it. Where `max` wait already, one without priority
-    /// that is not among them is not kept: false. 0 is no limit.
+    /// Stores a conversation to be read, in place of its earlier row. Where `max` wait already, a new one without
+    /// priority is not stored: false. 0 is no limit.
     pub async fn keep_learning(&self, learning: Learning, max: i64) -> Result<bool, StoreError> {
         let data = (learning, max);
         self.write(&crash::KEEP_LEARNING, data, |(learning, max), tx| Box::pin(keep(tx, learning, *max)))
             .await
     }
 
-    /// Returns conversations that are due at a time and that nobody reads: by priority, and then those first that are
-    /// due first; `limit` of them.
+    /// Returns up to `limit` conversations that are due at a time and that no reader has claimed: by priority, then by
+    /// due time.
     pub async fn learnings(&self, now: i64, limit: i64) -> Result<Vec<Learning>, StoreError> {
         self.read_much((now, limit), |(now, limit), tx| Box::pin(learnings(tx, *now, *limit))).await
     }
 
-    /// Returns the conversations of a user that wait, due or not, whoever reads them.
+    /// Returns the waiting conversations of a user, due or not, claimed or not.
     pub async fn learnings_of(&self, user: &UserId) -> Result<Vec<Learning>, StoreError> {
         self.read_much(user, |user, tx| Box::pin(learnings_of(tx, user))).await
     }
 
-    /// Takes a conversation away from whoever reads it.
+    /// Takes a conversation away from its current reader.
     pub async fn take_learning(
         &self,
         learning: &Learning,
@@ -84,8 +84,8 @@ impl Db {
         self.read_much((), |(), tx| Box::pin(next(tx))).await
     }
 
-    /// Claims a conversation, or renews the claim. False when another one reads it, when a further run was kept of it, and
-    /// when it is not there any more.
+    /// Claims a conversation, or renews the claim. False if another reader has it, if a further run of the conversation
+    /// was stored, or if it was removed.
     pub async fn claim_learning(
         &self,
         learning: &Learning,
@@ -139,7 +139,7 @@ impl Db {
             .await
     }
 
-    /// Gives a conversation up that cannot be read; what comes later of it is read again.
+    /// Gives up a conversation that cannot be read; its later runs are read again.
     pub async fn drop_learning(&self, learning: &Learning) -> Result<(), StoreError> {
         self.write(&crash::DROP_LEARNING, learning.clone(), |learning, tx| Box::pin(done(tx, learning))).await
     }
@@ -163,7 +163,7 @@ impl Db {
     }
 }
 
-/// Binds what names a row, as `$1` to `$3`.
+/// Binds a row's key, as `$1` to `$3`.
 fn named<'q>(sql: &'static str, learning: &'q Learning) -> Statement<'q> {
     query(sql).bind(learning.user.as_str()).bind(&learning.agent).bind(learning.thread.as_str())
 }
@@ -176,7 +176,7 @@ async fn keep(tx: &mut Tx<'_>, learning: &Learning, max: i64) -> Result<bool, St
             return Ok(false);
         }
     }
-    // Who reads it at the moment goes on with what was there.
+    // A reader that has it at the moment continues with the earlier contents.
     let sql = "INSERT INTO learnings (user_id, agent, thread, run, account, person, spender, room, due, attempts, priority,
         first, last)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (user_id, agent, thread) DO UPDATE SET

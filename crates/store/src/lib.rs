@@ -2,12 +2,11 @@
 //! SQLite or PostgreSQL.
 //!
 //! One [`Db`], one SQL text, one set of migrations. All writes go through one writer that commits many
-//! of them at once; a write is answered once it is durable. Reads
-//! use a small pool and see what was committed.
+//! at once; a write is answered once it is durable. Reads use a small pool and see committed data.
 //!
 //! Deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a thread's log
-//! get theirs here), policy (who is answered, when to retry), and knowledge of what the JSON of others means:
-//! payloads, placements, handles and views are kept as they come.
+//! get theirs here), policy (the messages to answer, the time of a retry), and knowledge of the JSON of others:
+//! payloads, placements, handles and views are stored unchanged.
 
 mod accounts;
 mod adoption;

@@ -4,9 +4,9 @@ use crate::StoreError;
 use sqlx::AnyConnection;
 use std::time::Duration;
 
-/// The number under which PostgreSQL knows the claim; any would do, if nobody else uses it.
+/// The number of PostgreSQL's advisory lock for the claim; any number works that no other program uses.
 pub(crate) const LOCK_KEY: i64 = 0x7075_6475;
-/// A process that was killed a moment ago may still seem to be there for so long.
+/// Time within which the lock of a killed process is expected to be released.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between two tries to have the lock.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);

@@ -3,7 +3,7 @@
 //! An append writes its own rows and checks nothing but the position. A load reads the newest snapshot and
 //! the rows after it. A snapshot is stored when most of the rows read are history (replaced, removed, ended):
 //! then a load costs as much as the thread's present state, and the snapshot costs less than the rows that it
-//! spares. A thread that only grows gets none: its snapshot would be a second copy of it. Rows stay in any
+//! spares. A thread that only grows gets none: its snapshot would be a second copy of the thread. Rows stay in any
 //! case: a snapshot is a shortcut, never the only copy.
 //!
 //! Deliberately absent: a cache. Callers that run threads keep their state between runs.
@@ -129,7 +129,8 @@ impl LoadedThread {
         Ok(())
     }
 
-    /// Half of what was read is history, and it was not little.
+    /// Returns whether more than half of the entries read are history, and the rows outgrew the last snapshot by
+    /// `floor` bytes.
     fn worth_keeping(&self, floor: usize) -> bool {
         self.tail_bytes > self.snapshot_bytes.saturating_add(floor) && self.read > 2 * self.entries()
     }
@@ -157,7 +158,7 @@ async fn newest_snapshot(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<LoadedThr
     Ok(loaded)
 }
 
-/// Returns the state of a thread's snapshot, if that stands at a position or before it; otherwise an empty one.
+/// Returns the state of a thread's snapshot, if it is at a position or before it; otherwise an empty one.
 pub(crate) async fn snapshot_until(
     tx: &mut Tx<'_>,
     thread: &ThreadId,
@@ -170,8 +171,8 @@ pub(crate) async fn snapshot_until(
 /// Rows that go in one statement: no database takes more than 32,766 values in one.
 const ROWS_AT_ONCE: usize = 500;
 
-/// The thread's own row has its position: whoever finds another one there changes nothing, and of two instances that
-/// come together one waits for the other.
+/// The thread's own row has its position: an append that finds another one there changes nothing, and of two concurrent
+/// instances one waits for the other.
 pub(crate) async fn append(tx: &mut Tx<'_>, rows: &LogRows) -> Result<Seq, StoreError> {
     let new = Seq::try_from(rows.bodies.len()).unwrap_or(Seq::MAX);
     let seq = rows.at.saturating_add(new);
@@ -189,7 +190,7 @@ pub(crate) async fn append(tx: &mut Tx<'_>, rows: &LogRows) -> Result<Seq, Store
     Ok(seq)
 }
 
-/// Returns the statement that inserts so many rows: thread, time, run and first position, and then the bodies.
+/// Returns the statement that inserts `count` rows: thread, time, run and first position, and then the bodies.
 fn insert_rows(count: usize) -> String {
     let row = |n: usize| format!("($1, $4 + {n}, ${}, $2, $3)", n + 5);
     let rows = (0..count).map(row).collect::<Vec<_>>().join(", ");

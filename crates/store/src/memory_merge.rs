@@ -1,7 +1,7 @@
-//! Users who became another one, until what is remembered of them is merged into the other's memory.
+//! Users who became another one, until their memory is merged into the other's.
 //!
-//! The row is written with the join itself and goes with the last step, so that a death in between loses nothing: every
-//! step may be done again. Deliberately absent: the files of memory, which are not the store's.
+//! The row is written with the join itself and is deleted with the last step, so that a crash in between loses nothing:
+//! every step can be repeated. Deliberately absent: the files of memory, which are not the store's.
 
 use crate::{
     Db, StoreError, crash,
@@ -38,9 +38,9 @@ async fn merges(tx: &mut Tx<'_>) -> Result<Vec<MemoryMerge>, StoreError> {
     rows.iter().map(|(source, target)| Ok(MemoryMerge { source: id(source)?, target: id(target)? })).collect()
 }
 
-/// Notes that the memory of a user who became another one is to be merged, unless somebody else is still that user.
+/// Records that the memory of a user who became another one is to be merged, unless another person is still that user.
 pub(crate) async fn begin(tx: &mut Tx<'_>, source: &UserId, target: &UserId) -> Result<(), StoreError> {
-    // Who wanted nothing remembered wants that still.
+    // Memory that was switched off stays off.
     let sql = "INSERT INTO memory_off (user_id) SELECT $2 FROM memory_off WHERE user_id = $1
         ON CONFLICT (user_id) DO NOTHING";
     let of = |sql: &'static str| query(sql).bind(source.as_str()).bind(target.as_str());
@@ -52,7 +52,7 @@ pub(crate) async fn begin(tx: &mut Tx<'_>, source: &UserId, target: &UserId) -> 
     if others > 0 || source == target {
         return Ok(());
     }
-    // What is still on its way to this one goes on to the other.
+    // Pending merges into the source now lead to the target.
     of("UPDATE memory_merges SET target = $2 WHERE target = $1").execute(tx).await?;
     query("DELETE FROM memory_merges WHERE source = target").execute(tx).await?;
     let sql = "INSERT INTO memory_merges (source, target) VALUES ($1, $2)
@@ -60,7 +60,7 @@ pub(crate) async fn begin(tx: &mut Tx<'_>, source: &UserId, target: &UserId) -> 
     of(sql).execute(tx).await.map(drop)
 }
 
-/// Forgets that the memory of a user is to be merged: somebody is that user again.
+/// Cancels the merge of a user's memory: a person is that user again.
 pub(crate) async fn cancel(tx: &mut Tx<'_>, source: &UserId) -> Result<(), StoreError> {
     let sql = "DELETE FROM memory_merges WHERE source = $1";
     query(sql).bind(source.as_str()).execute(tx).await.map(drop)

@@ -5,7 +5,7 @@ use crate::{
     statement::{Tx, query},
 };
 
-/// Messages of one chat, and what they belong to.
+/// Messages of one chat, with their conversation and reply.
 pub(crate) struct Recorded {
     pub(crate) account: String,
     pub(crate) chat: String,
@@ -75,7 +75,7 @@ async fn known_since(
     query(sql).bind(since).bind(account).fetch_all(tx).await
 }
 
-/// Notes that a person's message exists. What is known of it already stays.
+/// Records that a person's message exists. Facts known about it already stay.
 pub(crate) async fn seen(
     tx: &mut Tx<'_>,
     account: &str,

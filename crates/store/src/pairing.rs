@@ -1,6 +1,6 @@
 //! People who made themselves known to an account by a code that is good once, and for a few minutes.
 //!
-//! Only the hash of a code is kept. What a code is and how long it is good is for the caller to say.
+//! Only the hash of a code is stored. The caller chooses the form and the lifetime of a code.
 
 use crate::{
     Db, StoreError, crash,
@@ -10,7 +10,7 @@ use crate::{
 /// Maximum number of unused codes of one account; a new one beyond that is refused.
 pub const MAX_UNUSED_CODES: i64 = 20;
 
-/// Somebody whom an account knows.
+/// A person known to an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paired {
     /// The account.
@@ -41,7 +41,7 @@ impl Db {
         .await
     }
 
-    /// Lets a person use a code; the same person may say it again, as a platform delivers again. False when
+    /// Lets a person use a code; the same person may repeat it, as platforms redeliver events. False when
     /// it is not good, or not any more.
     pub async fn redeem_code(&self, hash: &str, person: Paired) -> Result<bool, StoreError> {
         self.write(&crash::REDEEM_CODE, (hash.to_owned(), person), |(hash, person), tx| {

@@ -1,6 +1,7 @@
 //! Rows of one person: found for their export, and deleted when they are to be forgotten.
 //!
-//! A person is a user, and those people of accounts who are that user. What others said stays, and what runs cost stays
+//! A person is a user, and those people of accounts who are that user. Messages of others stay, and the costs of runs
+//! stay
 //! without a name. Threads and the index of recall are deleted by their own files.
 
 mod keys;
@@ -23,7 +24,7 @@ use std::collections::BTreeSet;
 /// Rows of a table, each its columns with their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PersonTable {
-    /// Name of what the rows tell.
+    /// Name of the rows' contents.
     pub name: &'static str,
     /// The rows.
     pub rows: Vec<Map<String, Value>>,
@@ -32,12 +33,12 @@ pub struct PersonTable {
 /// The kind of an import's note that a user is forgotten; its item is the digest of their id.
 pub const FORGOTTEN_NOTE: &str = "forgotten";
 
-/// So often the log is emptied, until no reader is in the way.
+/// Maximum number of tries to empty the write-ahead log, until no reader is in the way.
 const CHECKPOINTS: u32 = 50;
 /// The pause between two such tries.
 const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// What is told of a user, and by which question.
+/// Exported tables of a user, with their queries.
 const OF_USER: &[(&str, &str)] = &[
     (
         "account",
@@ -62,7 +63,7 @@ const OF_USER: &[(&str, &str)] = &[
     ("memory_off", "SELECT user_id FROM memory_off WHERE user_id = $1"),
     ("to_be_learnt", "SELECT agent, thread, run, due FROM learnings WHERE user_id = $1 ORDER BY thread"),
 ];
-/// What is told of a person of an account.
+/// Exported tables of a person of an account.
 const OF_PERSON: &[(&str, &str)] = &[
     ("paired", "SELECT account, person, name, at FROM paired WHERE account = $1 AND person = $2"),
     (
@@ -136,7 +137,7 @@ impl Db {
         self.read_much((), |(), tx| Box::pin(users(tx))).await
     }
 
-    /// Returns everything that tables tell of a person, but for threads and memory.
+    /// Returns the tables' rows on a person, except for threads and memory.
     pub async fn person_tables(&self, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
         self.read_much(keys, |keys, tx| Box::pin(tables(tx, keys))).await
     }
@@ -162,8 +163,8 @@ impl Db {
         self.read_much(keys, |keys, tx| Box::pin(at_work(tx, keys))).await
     }
 
-    /// Returns the events that wait and the turns without an end of a person, for whoever has the database alone: what a
-    /// process before it left.
+    /// Returns a person's waiting events and unfinished turns that a previous process left, for a process that has the
+    /// database alone.
     pub async fn left_of_person(
         &self,
         keys: &PersonKeys,
@@ -172,8 +173,8 @@ impl Db {
     }
 
     /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
-    /// remark, their audit and what runs cost keep no name. Shared threads go to their rooms. Nothing is done, and `false`
-    /// returned, if a turn of a thread with such words is open.
+    /// remark, their audit and the costs of runs keep no name. Shared threads go to their rooms. Nothing is done, and
+    /// `false` returned, if a turn of a thread with such words is open.
     pub async fn forget_person(
         &self,
         keys: &PersonKeys,
@@ -195,7 +196,7 @@ impl Db {
         .await
     }
 
-    /// Takes the deleted out of an SQLite file, and its log. A server does that by itself, in time.
+    /// Removes deleted data from a SQLite file and its log. A server does that on its own, in time.
     pub async fn compact(&self) -> Result<(), StoreError> {
         if self.engine() != crate::engine::DbEngine::Sqlite {
             return Ok(());
@@ -435,7 +436,7 @@ async fn forget(
         for sql in FORGET_USER {
             query(*sql).bind(user.as_str()).execute(tx).await?;
         }
-        // An import does not bring back somebody who is forgotten.
+        // An import does not bring back a forgotten person.
         let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, '', 0, 1, 0)
             ON CONFLICT DO NOTHING";
         query(sql).bind(FORGOTTEN_NOTE).bind(&digest(user.as_str())).execute(tx).await?;

@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-/// A try that was late gives the next one twice the time, so often.
+/// Maximum number of times that a late try doubles the time of the next one.
 const MAX_DOUBLINGS: u32 = 7;
 /// A connection that was not used for this long is tried before it is.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(crate) struct DbConnections {
     pub(crate) pools: Vec<AnyPool>,
 }
 
-/// Gives a call its time, if that is limited: twice as much after each try of it that was late.
+/// Limits the time of a call, if there is a limit: the time doubles after each late try.
 pub(crate) async fn in_time<T, E: From<StoreError>>(
     timeout: Option<Duration>,
     late: &mut u32,
@@ -53,8 +53,8 @@ pub(crate) async fn in_time<T, E: From<StoreError>>(
     outcome.unwrap_or_else(|_| Err(StoreError::late(timeout).into()))
 }
 
-/// A connection of a pool while it works. One that failed, or whose call was given up, is not used again: what it
-/// waits for could still come, or never.
+/// A connection of a pool while it works. One that failed, or whose call was given up, is not used again: its pending
+/// answer could still come, or never.
 pub(crate) struct Lease {
     connection: Option<PoolConnection<Any>>,
     /// The connection of a database in memory is the database.
@@ -79,7 +79,7 @@ impl Lease {
         }
         let Some(mut connection) = self.connection.take() else { return };
         if self.renewable {
-            // The pool tries it first, and by itself would wait for ever for a server that vanished meanwhile.
+            // The pool tests it first, and would wait for ever for a server that vanished meanwhile.
             tokio::spawn(tokio::time::timeout(CHECK_TIMEOUT, connection.return_to_pool()));
         }
     }
@@ -95,8 +95,8 @@ impl Drop for Lease {
 }
 
 /// Opens the database, brings it up to date, and makes the ways to it. The first connection is made without a pool, so
-/// that what is wrong is told as it is and at once: a pool would try again until it is out of patience, and then tell of
-/// that alone.
+/// that an error is reported unchanged and at once: a pool would retry until its timeout, and then report only
+/// that.
 pub(crate) async fn connect(
     location: &DbLocation,
     availability: &Arc<Availability>,
@@ -130,7 +130,7 @@ pub(crate) async fn connect(
     Ok(DbConnections { engine, write, read, pools })
 }
 
-/// A database in memory lives as long as its one connection, which everybody shares.
+/// A database in memory lives as long as its one connection, which all callers share.
 async fn memory(options: AnyConnectOptions) -> Result<AnyPool, StoreError> {
     let only = AnyPoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
     let pool = only.test_before_acquire(false).acquire_timeout(ACQUIRE_TIMEOUT).connect_lazy_with(options);

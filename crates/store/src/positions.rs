@@ -1,4 +1,4 @@
-//! Up to where an account's events were accepted, in its channel's own words: where its stream goes on.
+//! Positions of accounts' streams, in their channels' own words: where a stream continues after its accepted events.
 
 use crate::{
     Db, StoreError, crash,
@@ -6,7 +6,8 @@ use crate::{
 };
 
 impl Db {
-    /// Keeps where an account's stream goes on, in place of what was kept before. With an event it is kept by
+    /// Stores the position where an account's stream continues, in place of the earlier one. With an event it is stored
+    /// by
     /// [`Db::accept`].
     pub async fn save_position(&self, account: &str, position: &str, now: i64) -> Result<(), StoreError> {
         let data = (account.to_owned(), position.to_owned(), now);
@@ -16,7 +17,7 @@ impl Db {
         .await
     }
 
-    /// Returns where an account's stream goes on.
+    /// Returns the position where an account's stream continues.
     pub async fn position(&self, account: &str) -> Result<Option<String>, StoreError> {
         self.read(account, |account, tx| Box::pin(position(tx, account))).await
     }

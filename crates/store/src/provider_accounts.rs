@@ -13,7 +13,7 @@ use pudu_base::UserId;
 pub struct ProviderLogin {
     /// The issuer that vouches for the person.
     pub issuer: String,
-    /// Whether somebody who comes for the first time gets an account.
+    /// Whether a person who comes for the first time gets an account.
     pub creates: bool,
     /// The account that they get, with the provider and their subject there.
     pub account: UserAccount,
@@ -26,7 +26,7 @@ pub enum ProviderAccount {
     Known(Box<UserAccount>),
     /// The account was made.
     Added(Box<UserAccount>),
-    /// Somebody has the e-mail address already: an address alone opens no account.
+    /// The e-mail address is taken: an address alone opens no account.
     Taken,
     /// There is none, and none is made.
     Unknown,
@@ -34,7 +34,7 @@ pub enum ProviderAccount {
     OtherIssuer,
 }
 
-/// What a login found.
+/// Result of looking for a login's account.
 enum FoundAccount {
     Known(String),
     Added,

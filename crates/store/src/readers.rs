@@ -1,5 +1,5 @@
-//! Connections that read a file. Whoever asks reads with one in its own thread: what is read is in the cache of the system
-//! nearly always, and handing a statement over to another thread takes longer than it does.
+//! Connections that read a file. A caller reads with one in its own thread: the data is nearly always in the system's
+//! cache, and handing a statement over to another thread takes longer than running it.
 
 use crate::{StoreError, engine::DbEngine, file};
 use rusqlite::Connection;
@@ -30,9 +30,9 @@ struct ReaderPool {
 
 #[derive(Default)]
 struct IdleReaders {
-    /// The one that worked last stands last, and works next.
+    /// Idle connections; the last used one is last, and is used next.
     connections: Vec<(Instant, Connection)>,
-    /// Somebody closes those that are not used.
+    /// Whether a task closes unused connections.
     swept: bool,
 }
 
@@ -93,7 +93,7 @@ impl FileReader<'_> {
     }
 }
 
-/// Closes what is not used, until nothing is left.
+/// Closes unused connections, until none is left.
 async fn sweep(shared: Weak<ReaderPool>) {
     loop {
         tokio::time::sleep(IDLE_TIMEOUT).await;

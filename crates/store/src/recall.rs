@@ -1,10 +1,10 @@
-//! Recall: entries of memory, found by their words. The table of an index, not the memory itself: whoever has the facts
-//! and the threads can fill it again.
+//! Recall: entries of memory, found by their words. This is the table of an index, not the memory itself: it can be
+//! filled again from the facts and the threads.
 //!
 //! An entry belongs to one user and one agent, and a search sees nothing else: each word is indexed together with its
 //! scope's number, so that no question, whatever is in it, can name a word of another scope. The engine's full-text index
 //! (FTS5, or a `tsvector` with GIN) says which entries have a word; the order is computed here, by BM25 over the scope's
-//! own statistics. So both engines give the same order, and what other people say changes nobody's results.
+//! own statistics. So both engines give the same order, and other people's entries do not change a user's results.
 //!
 //! Deliberately absent: which hits are worth telling, and the facts' own storage.
 
@@ -42,7 +42,7 @@ pub struct RecallScope {
 pub enum RecallKind {
     /// A fact that was extracted.
     Fact,
-    /// Words of somebody in a thread.
+    /// A person's or the agent's words in a thread.
     Turn,
 }
 

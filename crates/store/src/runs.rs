@@ -1,4 +1,4 @@
-//! The agent's runs: how they ended, and what they cost.
+//! The agent's runs: their outcomes and their costs.
 
 use crate::{
     Db, StoreError, crash,
@@ -9,16 +9,16 @@ use crate::{
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 
-/// How a run ended, and what of it stands in lists.
+/// How a run ended, and its facts for lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnding {
     /// How.
     pub outcome: Outcome,
     /// The limit that ended it; empty if none did.
     pub stop_reason: String,
-    /// The beginning of what was asked.
+    /// The beginning of the question.
     pub first_words: String,
-    /// The beginning of what was answered.
+    /// The beginning of the answer.
     pub last_words: String,
     /// How many messages it added to the thread.
     pub messages: i64,
@@ -41,8 +41,8 @@ pub struct RunTitles {
 }
 
 impl Db {
-    /// Notes that a run begins, and the title of its thread if that is known from it and it has none. Said again of a
-    /// run that goes on after a restart, it changes nothing. That is committed with the next write, or soon.
+    /// Records that a run begins, and the title of its thread if that is known from it and it has none. Repeated for a
+    /// run that continues after a restart, it changes nothing. The row is committed with the next write, or soon.
     pub fn run_started(
         &self,
         id: &RunId,
@@ -58,7 +58,7 @@ impl Db {
         })
     }
 
-    /// Notes how a run ended, with what it spent until then. The first end of a run stays.
+    /// Records how a run ended, with its spending until then. The first end of a run stays.
     pub async fn run_ended(
         &self,
         id: &RunId,
@@ -83,7 +83,7 @@ impl Db {
         self.read((thread, run), |(thread, run), tx| Box::pin(titles(tx, thread, run))).await
     }
 
-    /// Returns what a thread's runs cost so far, and how many there were.
+    /// Returns the cost of a thread's runs so far, and the number of runs.
     pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
         self.read_much(thread, |thread, tx| Box::pin(usage(tx, thread))).await
     }

@@ -33,7 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/24.sql"),
 ];
 
-/// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
+/// Applies the missing migrations, in one transaction. Of several processes that start at once, one does it and
 /// the others wait.
 pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) -> Result<(), StoreError> {
     let mut tx = connection.begin_with(engine.begin()).await?;
@@ -42,13 +42,13 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) ->
     }
     let found = version(&mut tx).await?;
     if engine == DbEngine::Postgres && found > 0 && found < newest_known() {
-        // A process that works on the older shape would go on writing rows that lack what the newer one needs.
+        // A process that works on the older shape would continue to write rows without the newer one's columns.
         lock::alone(&mut tx).await?;
     }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
         let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());
         let sql = sql.replace("ROW_KEY", engine.row_key()).replace("RECALL_INDEX", engine.recall_index());
-        // The text is one of ours, not anybody's input.
+        // The text is one of ours, not user input.
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
         sqlx::query("INSERT INTO schema_version (version) VALUES ($1)")
             .bind(number)

@@ -1,8 +1,8 @@
 //! Spending of runs on models, in tokens and money, one row a call.
 //!
-//! A call is settled once: a row with its id is not written again, and budgets are counted only where it was. Nobody
-//! waits for that. It is committed with the next write, which the end of a run is in any case, and so before anybody is
-//! told of it.
+//! A call is settled once: a row with its id is not written again, and budgets are counted only with the first write.
+//! The caller does not wait for that. It is committed with the next write, at the latest the end of the run, and so
+//! before that end is reported.
 
 mod call;
 mod limits;
@@ -21,15 +21,15 @@ use crate::{
 };
 use pudu_base::{RunId, ThreadId, Usage, UserId};
 
-/// So many sums are told of all that was spent.
+/// Maximum number of returned sums of all spending.
 const MAX_SHARES: i64 = 10_000;
 
-/// The end of a call, or of a try of it.
+/// The end of a call, or of one try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// The call.
     pub call: ModelCall,
-    /// What it cost, if anything.
+    /// Its spending, if any.
     pub spent: Option<CallSpending>,
     /// The id of the reservation that ends with it.
     pub reservation: Option<String>,
@@ -53,7 +53,7 @@ pub struct SpendingSum {
     pub caller: String,
     /// The model's name.
     pub model: String,
-    /// Tokens, told or estimated.
+    /// Tokens, reported or estimated.
     pub usage: Usage,
     /// Number of calls.
     pub calls: i64,
@@ -72,17 +72,17 @@ pub struct SpendingShare {
     pub account: String,
     /// The room; empty where it was none.
     pub room: String,
-    /// All of it by one caller and model.
+    /// The sum of one caller and model.
     pub sum: SpendingSum,
 }
 
 impl Db {
-    /// Notes what a call cost and ends its reservation. That is committed with the next write, or soon.
+    /// Records the spending of a call and ends its reservation. That is committed with the next write, or soon.
     pub fn settle(&self, settlement: Settlement) {
         self.write_soon(&crash::SETTLE, settlement, |settlement, tx| Box::pin(settle(tx, settlement)));
     }
 
-    /// Ends a reservation of a call that was not made, after what was asked for before.
+    /// Ends a reservation of a call that was not made, after all writes requested before.
     pub async fn release(&self, reservation: String) -> Result<(), StoreError> {
         self.write(&crash::SETTLE, reservation, |call, tx| Box::pin(reserve::release(tx, call))).await
     }
@@ -116,7 +116,7 @@ async fn sums(tx: &mut Tx<'_>, filter: &SpendingFilter) -> Result<Vec<SpendingSu
         SpendingFilter::Thread(_) => "thread = $1",
         SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
     };
-    // The text is one of ours, not anybody's input.
+    // The text is one of ours, not user input.
     let rows = query(format!("SELECT {} {clause} {GROUPS}", sum_columns()));
     let rows = match filter {
         SpendingFilter::Run(run) => rows.bind(run.as_str()),
@@ -152,7 +152,7 @@ fn sum(columns: SumColumns) -> SpendingSum {
     SpendingSum { caller, model, usage, calls, unreported, cost }
 }
 
-/// Ends the reservation of a call, and stores what it cost.
+/// Ends the reservation of a call, and stores its spending.
 async fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Result<(), StoreError> {
     if let Some(reservation) = &settlement.reservation {
         reserve::release(tx, reservation).await?;

@@ -9,7 +9,7 @@ use rusqlite::types::{FromSql, ToSql, ToSqlOutput, ValueRef};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Column, Row, any::AnyRow};
 use std::borrow::Cow;
 
-/// A transaction of the writer, or what a reader asks.
+/// A transaction of the writer, or the connection of a reader.
 pub(crate) enum Tx<'c> {
     File(&'c mut rusqlite::Connection),
     Pooled(&'c mut AnyConnection),
@@ -36,7 +36,7 @@ fn storable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes a statement; `$1` stands for the first value that is bound.
+/// Makes a statement; `$1` is the first bound value.
 pub(crate) fn query<'q>(sql: impl Into<Cow<'static, str>>) -> Statement<'q> {
     Statement { sql: sql.into(), values: Vec::new() }
 }
@@ -112,7 +112,8 @@ impl<'q> Statement<'q> {
         row.ok_or_else(|| StoreError::Rejected("a statement returned no row".to_owned()))
     }
 
-    /// Returns it as a file's connection runs it. SQLite takes `$1` for a name, whose place is where it first stands.
+    /// Returns the statement as a file's connection runs it. SQLite takes `$1` for a name, whose place is that of its
+    /// first use.
     fn prepared<'c>(
         &self,
         connection: &'c rusqlite::Connection,
@@ -132,7 +133,7 @@ impl<'q> Statement<'q> {
     fn pooled(self) -> sqlx::query::Query<'q, Any, <Any as sqlx::Database>::Arguments> {
         let query = match self.sql {
             Cow::Borrowed(sql) => sqlx::query(sql),
-            // The text is one of ours, not anybody's input.
+            // The text is one of ours, not user input.
             Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
         };
         self.values.into_iter().fold(query, |query, value| match value {
@@ -245,7 +246,7 @@ macro_rules! scalars {
 
 scalars!(i64, Option<i64>, String, Option<String>);
 
-/// A row of which nothing is read: it is there.
+/// A row without columns to read: it exists.
 impl FromColumns for () {
     fn from_columns(_: &impl Columns) -> Result<Self, StoreError> {
         Ok(())

@@ -1,4 +1,4 @@
-//! Throws away what is of no more use, a little at a time, so that nobody waits long behind it.
+//! Deletes outdated rows, a few at a time, so that no caller waits long.
 
 use crate::{
     Db, StoreError, clock, crash, spending,
@@ -18,7 +18,7 @@ pub const KEEP_PARKED: i64 = 30 * DAY;
 /// How long it is known which conversation a message belongs to, in milliseconds.
 pub const KEEP_MESSAGES: i64 = 30 * DAY;
 
-/// How long it is known what runs spent, in milliseconds: a year and a bit.
+/// How long the spending of runs is kept, in milliseconds: a year and a bit.
 const KEEP_SPENDING: i64 = 400 * DAY;
 
 const _: () = assert!(KEEP_DONE >= 12 * HOUR);
@@ -44,7 +44,7 @@ pub struct Swept {
 }
 
 impl Db {
-    /// Throws away what is older than its time. How long threads and the audit stay is for the operator to say.
+    /// Deletes rows older than their time. The operator sets how long threads and the audit stay.
     pub async fn sweep(&self, now: i64) -> Result<Swept, StoreError> {
         let items = self.drop_older(DONE, now - KEEP_DONE).await?;
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;

@@ -1,4 +1,4 @@
-//! Conversations: which thread a place talks to, who answers there, with which model and in which mode.
+//! Conversations: the thread of a place, its agent, its model and its mode.
 
 use crate::{
     Db, StoreError, crash,
@@ -63,8 +63,8 @@ impl Db {
         self.read(room, |room, tx| Box::pin(at_work(tx, *room))).await
     }
 
-    /// Binds a conversation to a thread: at first contact, and when it starts anew. What people chose for
-    /// it stays.
+    /// Binds a conversation to a thread: at first contact, and when it starts again. People's choices for the
+    /// conversation stay.
     pub async fn bind(
         &self,
         key: &str,

@@ -7,7 +7,7 @@ use crate::{
 };
 use pudu_base::{CallId, RunId, Seq, TaskStage, ThreadId, Update};
 
-/// A stage of a task, as it stands in a thread's log.
+/// A stage of a task, from a thread's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRow {
     /// Its position in the log.
@@ -31,12 +31,12 @@ pub struct TaskFilter {
     pub call: Option<CallId>,
     /// Only those behind this position.
     pub after: Seq,
-    /// At most so many rows of the log are looked at that hold one.
+    /// Maximum number of the log's rows with a stage that are read.
     pub limit: u32,
 }
 
 impl Db {
-    /// Returns the stages of a thread's tasks, oldest first, and the position behind which more may stand.
+    /// Returns the stages of a thread's tasks, oldest first, and the position behind which there may be more.
     pub async fn task_stages(
         &self,
         thread: &ThreadId,

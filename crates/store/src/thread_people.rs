@@ -1,7 +1,7 @@
 //! Members of a room's thread: the people who said something to the agent in it, and who may read it.
 //!
-//! A row has the person as the platform knows them. Which user that is, the table of identities says when somebody
-//! asks: a person who was unlinked is no member's identity any more.
+//! A row has the person as the platform knows them. The table of identities maps that person to a user at the time of a
+//! query: a person who was unlinked is no member's identity any more.
 
 use crate::{
     Db, StoreError, TurnId,
@@ -9,7 +9,7 @@ use crate::{
 };
 use pudu_base::{ThreadId, UserId};
 
-/// SQL query for the threads of which a user, `$1`, is a member.
+/// SQL query for the threads that have a user, `$1`, as a member.
 macro_rules! threads_of_member {
     () => {
         "SELECT thread FROM thread_people JOIN identities ON identities.account = thread_people.account

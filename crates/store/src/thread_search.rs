@@ -23,7 +23,7 @@ pub enum ThreadRunStatus {
 }
 
 impl ThreadRunStatus {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Busy, Self::Interrupted, Self::Error];
 
     /// Returns LangGraph's word.
@@ -52,7 +52,7 @@ pub enum ThreadOrder {
     Status,
 }
 
-/// Place of a thread in the order of [`ThreadOrder::Updated`], from which a list goes on whatever is written meanwhile.
+/// Place of a thread in the order of [`ThreadOrder::Updated`], from which a list continues regardless of later writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCursor {
     /// Whether the thread was pinned.
@@ -100,7 +100,7 @@ pub struct ThreadQuery {
     pub order: ThreadOrder,
     /// Whether the order is reversed, the smallest or oldest first.
     pub ascending: bool,
-    /// Where the list goes on. It counts in the order of [`ThreadOrder::Updated`] alone, and not in the reverse one.
+    /// Where the list continues. It counts in the order of [`ThreadOrder::Updated`] alone, and not in the reverse one.
     pub after: Option<ThreadCursor>,
     /// Number of threads to leave out.
     pub offset: usize,
@@ -132,7 +132,7 @@ impl FromColumns for ThreadCandidate {
 }
 
 impl Db {
-    /// Finds threads that a user may read: own ones, and those of rooms of which the user is a member.
+    /// Finds threads that a user may read: own ones, and those of rooms with the user as a member.
     pub async fn find_threads(
         &self,
         user: &UserId,

@@ -1,7 +1,7 @@
-//! The threads: whose they are, when they were last used, how large they are; and their end.
+//! The threads: their owners, their last use, their size; and their end.
 //!
 //! A thread's row is written with its log, in the same transaction, so its position and its bytes are exact. The bytes
-//! of its files are as they were measured last: whoever measures says for which use of the thread that holds.
+//! of its files are the last measurement, which names the use of the thread for which it holds.
 
 use crate::{
     Db, StoreError, crash,
@@ -15,7 +15,7 @@ use std::ops::Range;
 pub struct ThreadRow {
     /// Its id.
     pub id: ThreadId,
-    /// The account whose it is; empty if nobody said.
+    /// The account that it belongs to; empty if none is recorded.
     pub account: String,
     /// The user in whose folder its files are.
     pub user: UserId,
@@ -47,7 +47,7 @@ pub struct FileSize {
 pub enum Deletion {
     /// Its rows are gone; its files are to be removed.
     Done,
-    /// A turn of it is open, or it was used too lately. Nothing was deleted.
+    /// A turn of the thread is open, or it was used too lately. Nothing was deleted.
     InUse,
     /// There is no such thread.
     Unknown,
@@ -69,7 +69,7 @@ impl FromColumns for ThreadRow {
 }
 
 impl Db {
-    /// Notes that a thread is used outside of its log: somebody put a file in.
+    /// Records that a thread is used outside of its log, by an added file.
     pub async fn thread_used(
         &self,
         folder: &ThreadFolder,
@@ -95,7 +95,7 @@ impl Db {
         self.read_much(account, |account, tx| Box::pin(threads(tx, account))).await
     }
 
-    /// Returns the threads of one account, or of all, those first that were used last; `limit` of them.
+    /// Returns up to `limit` threads of one account, or of all, the last used first.
     pub async fn newest_threads(
         &self,
         account: Option<&str>,
@@ -141,8 +141,8 @@ impl Db {
 
     /// Deletes a thread with its log, its runs, its approvals and its settled turns, unless it is in use or was used
     /// after `unused_since`. Its files are to be removed next: [`Db::files_to_remove`] names it until
-    /// [`Db::files_removed`]. A conversation that talked to it starts anew; one in which people chose something keeps
-    /// that, and talks to the thread `next`.
+    /// [`Db::files_removed`]. A conversation bound to the thread starts again; one with people's choices keeps
+    /// them, and is bound to the thread `next`.
     pub async fn delete_thread(
         &self,
         thread: &ThreadId,
@@ -177,7 +177,7 @@ impl Db {
     }
 }
 
-/// Moves a thread's position from the beginning of a range to its end. Tells whether it was there.
+/// Moves a thread's position from the beginning of a range to its end. Returns whether it was at the beginning.
 pub(crate) async fn move_on(
     tx: &mut Tx<'_>,
     thread: &ThreadId,
@@ -202,7 +202,7 @@ pub(crate) async fn move_on(
     Ok(moved.execute(tx).await? > 0)
 }
 
-/// Notes whose a thread is, if nobody said so before.
+/// Records a thread's owner, unless one is recorded.
 pub(crate) async fn belongs(
     tx: &mut Tx<'_>,
     folder: &ThreadFolder,

@@ -1,14 +1,14 @@
 //! Outcome of a transaction whose connection was lost.
 //!
 //! A server that goes away during a commit may have made it, or not. Running the jobs again would then report
-//! an unseen event as a duplicate, or a conflict on a thread that nobody moved. PostgreSQL remembers the
+//! an unseen event as a duplicate, or a conflict on a thread that was not moved. PostgreSQL remembers the
 //! outcome.
 
 use crate::StoreError;
 use sqlx::AnyConnection;
 use std::time::Duration;
 
-/// The pause between two looks at a transaction that still goes on.
+/// The pause between two checks of a transaction that is still in progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A transaction that has begun.
@@ -19,15 +19,15 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Returns the one at work on a connection, and which process has claimed the database: nobody else claims it
-    /// before the transaction ends.
+    /// Returns the transaction of a connection, and the process that has claimed the database: no other process claims
+    /// it before the transaction ends.
     pub(crate) async fn of(connection: &mut AnyConnection) -> Result<(Self, Option<String>), StoreError> {
         let sql = "SELECT txid_current(), pg_backend_pid(), (SELECT name FROM owner WHERE id = 1 FOR SHARE)";
         let (id, pid, owner) = sqlx::query_as(sql).fetch_one(connection).await?;
         Ok((Self { id, pid }, owner))
     }
 
-    /// Returns whether it was committed. A transaction that goes on is ended: its connection is lost, and
+    /// Returns whether it was committed. A transaction in progress is ended: its connection is lost, and
     /// others would wait for its locks.
     pub(crate) async fn was_committed(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
         loop {

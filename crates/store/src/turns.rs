@@ -21,7 +21,7 @@ pub struct NewTurn {
     pub conversation: String,
     /// The account that replies.
     pub account: String,
-    /// The thread, where the agent is asked, and whose it is if it is new.
+    /// The thread, where the agent is asked, with its owner if it is new.
     pub folder: Option<ThreadFolder>,
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
@@ -40,7 +40,7 @@ pub struct NewTurn {
 /// Record of a reply's messages on the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownReply {
-    /// The channel's record of it, JSON.
+    /// The channel's record of the reply, JSON.
     pub handle: String,
     /// The conversation's key.
     pub conversation: String,
@@ -78,7 +78,7 @@ pub struct TurnRow {
     pub reply_target: String,
     /// The events that it answers, oldest first.
     pub items: Vec<InboxItemId>,
-    /// The channel's record of what is on the platform, JSON.
+    /// The channel's record of the reply on the platform, JSON.
     pub handle: Option<String>,
     /// The reply, JSON, once it is known.
     pub final_view: Option<String>,
@@ -102,7 +102,7 @@ impl Db {
         self.write(&crash::OPEN_TURN, turn.clone(), |turn, tx| Box::pin(open(tx, turn))).await
     }
 
-    /// Makes more events a turn's own: these people told them to the run while it worked. A turn whose reply is
+    /// Adds events to a turn: these people sent them to the run while it worked. A turn whose reply is
     /// known takes no more.
     pub async fn join_turn(
         &self,
@@ -122,7 +122,7 @@ impl Db {
         self.write(&crash::DROP_GOAL, turn.clone(), |turn, tx| Box::pin(drop_goal(tx, turn))).await
     }
 
-    /// Keeps what of an open turn's reply is on the platform, in place of what was kept before.
+    /// Stores the part of an open turn's reply that is on the platform, in place of the earlier record.
     pub async fn save_handle(&self, turn: &TurnId, shown: &ShownReply, now: i64) -> Result<(), StoreError> {
         let recorded = Recorded {
             account: shown.account.clone(),
@@ -156,7 +156,7 @@ impl Db {
         self.write(&crash::SUSPEND, runs, |runs, tx| Box::pin(suspend(tx, runs))).await
     }
 
-    /// Takes events away from a turn whose reply is not known yet: they were to be told to its run and came
+    /// Takes events away from a turn whose reply is not known yet: they were meant for its run and came
     /// too late. They wait again.
     pub async fn leave_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
         let data = (turn.clone(), items.to_vec());
@@ -359,7 +359,7 @@ async fn conclude(tx: &mut Tx<'_>, turn: &TurnId, final_view: &str) -> Result<St
 }
 
 /// The words are in the thread's log and on the platform; a third copy would only cost room. They are kept where
-/// somebody may choose something below them: the choice is noted there.
+/// people may choose below the reply: the choice is recorded there.
 async fn delivered(
     tx: &mut Tx<'_>,
     turn: &TurnId,

@@ -1,9 +1,9 @@
 //! The one writer, with group commit.
 //!
-//! Callers put a job into a bounded queue and wait. One task takes what has gathered, runs it in one transaction and
-//! commits once, so that many callers share one fsync; nobody waits for a timer. A write that nobody waits for goes before
-//! the next batch, into the same transaction, and after a moment by itself. For a file the task is a thread of its
-//! own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
+//! Callers put a job into a bounded queue and wait. One task takes the gathered jobs, runs them in one transaction and
+//! commits once, so that many callers share one fsync; no caller waits for a timer. A write without a waiting caller
+//! goes before the next batch, into the same transaction, and after a moment alone. For a file the task is a thread of
+//! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
 
 use crate::{
     StoreError,
@@ -24,10 +24,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// How many jobs may wait; the next caller waits for a place.
 const MAX_QUEUED_JOBS: usize = 1024;
 
-/// How long a write that nobody waits for waits for one that somebody waits for.
+/// How long a write without a waiting caller is delayed for a write with one.
 const SOON: Duration = Duration::from_millis(20);
 
-/// Writes that nobody waits for. They are few: each belongs to work whose next step waits for the store.
+/// Writes without a waiting caller. They are few: each belongs to work whose next step waits for the store.
 #[derive(Default)]
 struct SoonJobs {
     jobs: Mutex<SoonQueue>,
@@ -37,7 +37,7 @@ struct SoonJobs {
 #[derive(Default)]
 struct SoonQueue {
     jobs: Vec<Box<dyn WriteJob>>,
-    /// Nobody takes them any more.
+    /// Whether no task takes the jobs any more.
     is_closed: bool,
 }
 
@@ -61,7 +61,7 @@ impl SoonJobs {
         std::mem::take(&mut self.lock().jobs)
     }
 
-    /// Takes no more, and answers those that nobody does.
+    /// Takes no more jobs, and answers those that no task takes.
     fn close(&self) {
         self.lock().is_closed = true;
         self.take().into_iter().for_each(|job| job.answer(Some(StoreError::Closed)));
@@ -86,7 +86,7 @@ pub(crate) struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Starts the task. It ends when it is closed or when nobody can reach it any more.
+    /// Starts the task. It ends when it is closed or when no handle to it is left.
     pub(crate) fn start(
         link: WriteLink,
         timeout: Option<Duration>,
@@ -150,12 +150,12 @@ impl StoreWriter {
         !self.jobs.is_closed()
     }
 
-    /// Waits until the task ended without being told to: nothing is written any more.
+    /// Waits until the task ended without [`Self::close`]: nothing is written any more.
     pub(crate) async fn until_broken(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Takes no more, writes what waits, and returns when that is done.
+    /// Takes no more jobs, writes those that wait, and returns when that is done.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.tasks.wait().await;

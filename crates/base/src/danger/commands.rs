@@ -1,4 +1,4 @@
-//! The programs that a script runs, for those who look for some of them.
+//! The programs that a script runs, for callers that look for some programs.
 
 use super::{
     MAX_SCRIPT_BYTES, MAX_SUBSTITUTION_DEPTH, SHELLS,
@@ -12,10 +12,10 @@ use super::{
 const KEYWORDS: [&str; 4] = ["for", "select", "case", "function"];
 
 /// Returns the programs that a script runs, those within others included: behind programs that pass a command on, in
-/// substitutions, in what `find` runs, and in texts that a shell is given. Each is the program as it is written, and its
-/// arguments, without quotes; what is known only when it runs stands as it is written, with its `$`.
+/// substitutions, in the commands of `find`, and in texts that a shell is given. Each is the program as it is written,
+/// and its arguments, without quotes; parts known only at run time are kept as written, with their `$`.
 ///
-/// Deliberately no boundary: who knows a shell well can hide one.
+/// Deliberately no boundary: an expert of the shell can hide a program.
 ///
 /// # Errors
 /// When the script cannot be read, or is too long or too deep to be looked through.

@@ -11,7 +11,7 @@ pub enum Danger {
     Deep,
     /// It is too long to look through.
     Long,
-    /// It overwrites what others see.
+    /// It overwrites data that others see.
     Pushes,
     /// It ends every process.
     Kills,
@@ -39,9 +39,9 @@ pub enum Danger {
     Secrets,
     /// It opens a connection of its own.
     Connects,
-    /// It runs what it hides.
+    /// It runs code that it hides.
     Hides,
-    /// It runs what it fetches.
+    /// It runs code that it fetches.
     Fetches,
 }
 

@@ -4,9 +4,9 @@
 const SYSTEM: [&str; 9] = ["etc", "usr", "bin", "sbin", "boot", "lib", "lib64", "var", "sys"];
 /// Folders whose folders belong to a person each.
 const HOMES: [&str; 2] = ["home", "Users"];
-/// Names of the folder where somebody lives or a script runs.
+/// Names of a home folder or of the folder where a script runs.
 const HERE: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
-/// Maximum number of paths that a word stands for; what lists more is looked at no further.
+/// Maximum number of paths that a word with lists expands to; a larger list is not examined further.
 const MAX_EXPANDED_PATHS: usize = 64;
 
 /// Returns whether a path names everything below a place, and not a thing that was made here.
@@ -26,7 +26,7 @@ fn whole(path: &str) -> bool {
     }
 }
 
-/// Returns the paths that a word with lists in braces stands for.
+/// Returns the paths that a word with lists in braces expands to.
 fn paths(word: &str) -> Vec<String> {
     let mut done = Vec::new();
     let mut open = vec![word.to_owned()];

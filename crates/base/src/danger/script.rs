@@ -1,14 +1,14 @@
-//! Reads a shell script as far as it has to be known which commands it runs: groups, conditions, loops, comments,
-//! texts that follow a command, and what is substituted within words.
+//! Reads a shell script as far as needed to know its commands: groups, conditions, loops, comments,
+//! texts that follow a command, and substitutions within words.
 //!
-//! Deliberately no shell: nothing is expanded, and what a shell would refuse may be read here.
+//! Deliberately no shell: nothing is expanded, and a text that a shell would refuse may be read here.
 
 use super::{
     kind::Danger,
     syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord},
 };
 
-/// Reads a script whose commands are nested at most so deep.
+/// Reads a script whose commands are nested at most `depth` deep.
 pub(super) fn read(script: &str, depth: usize) -> ScriptResult<Vec<ParsedCommand>> {
     ScriptReader::new(script, depth).commands(false)
 }
@@ -181,7 +181,7 @@ impl ScriptReader {
         })
     }
 
-    /// Reads a script that stands within this one.
+    /// Reads a script inside this one.
     pub(super) fn nested(&mut self, script: &str) -> ScriptResult<Vec<ParsedCommand>> {
         self.deeper(|reader| read(script, reader.depth))
     }
@@ -284,7 +284,7 @@ impl Level {
         }
     }
 
-    /// Takes a word that stands before a command and is none.
+    /// Takes a word before a command that is no command itself.
     fn keyword(&mut self, word: &str) -> bool {
         match word {
             "if" | "while" | "until" | "{" => self.begin(GroupKind::Block),

@@ -31,7 +31,7 @@ impl ParsedCommand {
 /// A word of a command.
 #[derive(Debug, Default)]
 pub(super) struct ShellWord {
-    /// Without its quotes; what is put in only when it runs stands as it is written.
+    /// Without its quotes; parts inserted only at run time are kept as written.
     pub(super) text: String,
     pub(super) quoted: bool,
     /// Commands that are run to make it up.
@@ -77,7 +77,7 @@ impl ScriptReader {
         found
     }
 
-    /// Reads what is nested here.
+    /// Reads a nested part with one level less of the remaining depth.
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> ScriptResult<T>) -> ScriptResult<T> {
         self.depth = self.depth.checked_sub(1).ok_or(Danger::Deep)?;
         let inside = read(self);

@@ -5,7 +5,7 @@ use super::{
     syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord},
 };
 
-/// Maximum length of a sum, in characters; what is longer is read as commands.
+/// Maximum length of an arithmetic expression, in characters; a longer one is read as commands.
 const MAX_ARITHMETIC_CHARS: usize = 1_000;
 
 impl ScriptReader {
@@ -32,7 +32,7 @@ impl ScriptReader {
             Some('$') => self.dollar(word, false),
             Some('\\') => {
                 self.at += 1;
-                // A line that goes on in the next one is no quote.
+                // A backslash at the end of a line continues the line and is no quote.
                 if let Some(c) = self.next().filter(|c| *c != '\n') {
                     word.quoted = true;
                     word.text.push(c);
@@ -204,7 +204,7 @@ impl ScriptReader {
     }
 }
 
-/// Puts in what commands print: the folder where they run is known, the rest is not.
+/// Inserts the output of commands: the folder where they run is known, the rest is not.
 fn put(word: &mut ShellWord, inner: Vec<ParsedCommand>) {
     let here = matches!(inner.as_slice(), [ParsedCommand { words, .. }] if matches!(words.as_slice(), [word] if word.text == "pwd"));
     word.text.push_str(if here { "." } else { "$()" });

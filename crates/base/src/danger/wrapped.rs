@@ -7,7 +7,7 @@ struct Wrapper {
     name: &'static str,
     /// Its short options that take a value.
     valued: &'static str,
-    /// How many words of its own stand before the command.
+    /// Number of its own words before the command.
     operands: usize,
 }
 
@@ -42,7 +42,7 @@ const WRAPPERS: [Wrapper; 21] = [
 const LONG: [&str; 8] =
     ["--signal", "--kill-after", "--adjustment", "--unset", "--chdir", "--user", "--max-args", "--max-procs"];
 
-/// A command without what passes it on.
+/// A command without the programs that pass it on.
 pub(super) struct Bare<'a> {
     pub(super) words: &'a [ShellWord],
     /// Whether something asks for more rights first.

@@ -1,15 +1,15 @@
-//! What happens to a message that comes during a run.
+//! Handling of a message that arrives during a run.
 
 use pudu_texts::Language;
 
-/// Handling of a message that comes while the conversation's run goes on.
+/// Handling of a message that arrives while the conversation's run is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowUpMode {
-    /// It waits for the next turn.
+    /// The message waits for the next turn.
     Queue,
-    /// It is put in before the run's next step.
+    /// The message is inserted before the run's next step.
     Steer,
-    /// It stops the run.
+    /// The message stops the run.
     Interrupt,
 }
 

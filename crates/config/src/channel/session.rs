@@ -1,6 +1,6 @@
-//! Which agent answers, and with what settings. Kept as it was typed: the run takes of it what it knows, which
-//! is `recursion_limit` in `config`, and the keys of [`CONTEXT_KEYS`] and [`RunFeatures`] in `context`; a warning names the
-//! section with other keys.
+//! The agent that answers, and its settings. Kept as typed: the run uses the keys that it knows, which are
+//! `recursion_limit` in `config`, and the keys of [`CONTEXT_KEYS`] and [`RunFeatures`] in `context`; a warning names
+//! the section with other keys.
 
 use super::super::reader::Section;
 use pudu_client::{RunFeatures, RunSecrets};
@@ -23,7 +23,7 @@ pub struct SessionOverrides {
     pub users: Map<String, Json>,
 }
 
-/// Reads the `session` of an account, or of all of them.
+/// Reads the `session` of one account, or the one for all accounts.
 pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
     let section = of.section("session").needed(of.is_needed());
     let session = SessionOverrides {
@@ -57,7 +57,7 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
 }
 
 impl SessionOverrides {
-    /// Lays this one over a more common one: what is said here counts.
+    /// Merges this over a more common one; values of this one win.
     pub(super) fn over(self, common: &Self) -> Self {
         Self {
             assistant_id: self.assistant_id.or_else(|| common.assistant_id.clone()),
@@ -67,7 +67,7 @@ impl SessionOverrides {
         }
     }
 
-    /// Returns what holds for one person.
+    /// Returns the overrides for one person.
     pub fn of_user(&self, id: &str) -> Self {
         let own = self.users.get(id).and_then(Json::as_object);
         let map =

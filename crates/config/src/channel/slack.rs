@@ -129,7 +129,7 @@ fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, help: &str
     if needed { secret.required(help) } else { secret.optional(told) }
 }
 
-/// Ids begin with a letter that tells what they are, and have no small letters: names have.
+/// Reads an id. Ids begin with a letter for their type and have no small letters; names have small letters.
 fn id(value: &NodeValue) -> Result<String, String> {
     let text = if let NodeValue::Text(text) = value { text.trim() } else { "" };
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();

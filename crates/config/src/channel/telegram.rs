@@ -76,7 +76,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     history: GroupHistory::TopicBuffer,
 };
 
-/// Minimum length of what follows the colon of a token: 35 characters; older ones were shorter by few.
+/// Minimum length of the part of a token after the colon, in characters. It has 35; older tokens were a few shorter.
 const MIN_TOKEN_CHARS: usize = 30;
 /// Whether updates are delivered.
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];

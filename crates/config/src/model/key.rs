@@ -3,8 +3,8 @@
 use super::super::{env::Env, reader::Section, setting::is_placeholder};
 use secrecy::{ExposeSecret, SecretString};
 
-/// A key that is not written is looked for where the provider's own clients look for it. `is_providers` says whether the
-/// address is the provider's own, where nothing works without a key.
+/// Reads the key. If none is written, it is read from the variable that the provider's own clients use. `is_providers`
+/// is whether the address is the provider's own, where nothing works without a key.
 pub(super) fn api_key(
     section: &Section<'_>,
     variables: &[&'static str],

@@ -15,7 +15,7 @@ struct Line {
     effect: Effect,
 }
 
-/// Takes the comment marks off the keys, so that all of them are there.
+/// Uncomments the keys, so that all keys are set.
 fn all_keys() -> String {
     let line = |line: &str| match line.split_once("# ") {
         Some((indent, key)) if is_key(key) => format!("{indent}{key}"),
@@ -24,7 +24,7 @@ fn all_keys() -> String {
     EXAMPLE.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// Tells a key from words: `name:`, perhaps with `- ` or a comment of a deeper key before it.
+/// Distinguishes a key from words: `name:`, perhaps with `- ` or a comment of a deeper key before it.
 fn is_key(text: &str) -> bool {
     let text = text.trim_start();
     let text = text.strip_prefix("- ").unwrap_or(text);

@@ -1,9 +1,9 @@
-//! What is said of a file that is not right.
+//! Messages on a wrong file.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Compares what is said of a file that begins in line 2, as line 1 has the version.
+/// Compares the messages on a file that begins in line 2, as line 1 has the version.
 fn check(text: &str, expected: &str) {
     assert_eq!(said(text, []), expected.trim_start(), "{text}");
 }
@@ -338,7 +338,7 @@ fn variables_that_are_not_what_they_should_be_are_named() {
     );
 }
 
-/// Any value under any key, or any nesting of them.
+/// Any value under any key, or any nested keys.
 fn yaml() -> impl Strategy<Value = String> {
     let words = "(channels|telegram|models|gateway|port|database|use|type|session|users|tools|enabled|name|\\$A|\\$\\{|[a-z0-9.@-]{0,6})";
     let leaf =
@@ -451,7 +451,7 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
         let said = said(&format!("sandbox: {text}\n"), []);
         words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
     };
-    // CVE-2026-32038: what sandboxes share is a choice of three, not a name handed on.
+    // CVE-2026-32038: the network of sandboxes is a choice of three, not a name handed on.
     check("{network: container:x}", &["error: sandbox.network", "one of none, proxy, full"]);
     check("{network: proxy}", &["warning: sandbox.network", "name them in allowed_domains"]);
     check("{allowed_domains: [a.org]}", &["warning: sandbox.allowed_domains", "set `network: proxy`"]);
@@ -533,7 +533,7 @@ config.yaml:7:26: warning: tool_output.externalize_min_chars: what is shown of a
     );
 }
 
-/// DeerFlow's example with each section that protects somebody switched on, one by one.
+/// DeerFlow's example with each protecting section switched on, one by one.
 #[test]
 fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
     let refused = |text: &str, key: &str| {

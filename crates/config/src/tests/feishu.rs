@@ -1,4 +1,4 @@
-//! What a Feishu account takes, and what is said of one that is not right.
+//! Settings of a Feishu account, and messages on wrong ones.
 
 use super::*;
 use secrecy::ExposeSecret;

@@ -1,10 +1,10 @@
-//! What people write by habit or by mistake, and what is said of it.
+//! Texts that people write by habit or by mistake, and the messages on them.
 
 use super::*;
 use pudu_client::sandbox::CommandLimits;
 use std::time::Duration;
 
-/// Checks that a file of which line 2 is the first is refused or warned of, with each of these texts.
+/// Checks that a file, whose first line here is line 2, is refused or warned of, with each of these texts.
 fn check(text: &str, expected: &[&str]) {
     let said = said(text, [("EMPTY", ""), ("PATIENT", "hush-hush"), ("LEFT", "your-openai-api-key")]);
     expected.iter().for_each(|words| assert!(said.contains(words), "{text}: {said}"));

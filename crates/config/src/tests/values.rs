@@ -1,4 +1,4 @@
-//! What a file means.
+//! Values of a file.
 
 use super::*;
 use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules, ToolProgressRules};

@@ -64,7 +64,7 @@ impl ChunkDecoder {
         let reason = choice.finish_reason.as_ref().and_then(Value::as_str).unwrap_or_default();
         match finish(reason)? {
             Some(finish) => self.finish = Some(finish),
-            // A document is whole by itself.
+            // A document without a finish reason is complete.
             None if is_whole => self.finish = Some(Finish::Complete),
             None => {}
         }

@@ -1,5 +1,5 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Who says what
-//! is told by [`Human::told`](pudu_base::Human::told).
+//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole.
+//! [`Human::told`](pudu_base::Human::told) marks the authors.
 
 use super::decode::DETAILS;
 use crate::{
@@ -68,7 +68,7 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<WireTools<'a>>,
-    /// The last, so that what is before it is always the same.
+    /// The last field, so that the bytes before it are always the same.
     messages: WireMessages<'a>,
 }
 
@@ -95,7 +95,7 @@ impl Serialize for WireMessages<'_> {
             seq.serialize_element(&writing.message(message))?;
         }
         if !request.images.is_empty() {
-            // A tool's result is text on this wire, so what a tool shows comes from the user.
+            // A tool's result is text on this wire, so the images that a tool shows come from the user.
             seq.serialize_element(&WireMessage::Pictures { role: "user", content: shown(&request.images) })?;
         }
         seq.end()

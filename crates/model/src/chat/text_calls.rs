@@ -1,7 +1,8 @@
 //! Calls that an engine writes into its text, as Huawei's MindIE does: `<tool_call>` around `<function=NAME>` and
 //! `<parameter=KEY>` blocks, or around a JSON object with `name` and `arguments`.
 //!
-//! Only providers whose dialect says so are read like this: in everybody else's text such marks are words.
+//! Only replies of providers whose dialect has such calls are read like this: in other providers' texts such marks are
+//! words.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError, ToolCall};

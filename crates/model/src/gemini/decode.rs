@@ -1,5 +1,5 @@
 //! The wire's reply as deltas. A stream has no last event, and parts may follow a finish reason: a reply is whole when
-//! its bytes end and a reason was told, or a refusal of the prompt. Of 241 recorded streams four had neither; those
+//! its bytes end and a reason was reported, or a refusal of the prompt. Of 241 recorded streams four had neither; those
 //! count as cut, and are asked for again.
 
 mod arguments;

@@ -51,7 +51,7 @@ struct GenerateBody<'a> {
     tools: Option<[Declarations<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<SystemInstruction<'a>>,
-    /// The last, so that what is before it is always the same.
+    /// The last field, so that the bytes before it are always the same.
     #[serde(serialize_with = "write_contents")]
     contents: Vec<SideTurn<TurnPart<'a>>>,
 }

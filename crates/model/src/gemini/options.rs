@@ -1,6 +1,6 @@
-//! The keys of a request besides its system prompt, tools and contents: limits, thinking, and what the operator adds.
+//! The keys of a request besides its system prompt, tools and contents: limits, thinking, and the operator's own keys.
 //!
-//! Thinking is what the configuration says of it: a `thinkingBudget` for Gemini 2.5, a `thinkingLevel` since Gemini 3;
+//! The configuration sets the thinking: a `thinkingBudget` for Gemini 2.5, a `thinkingLevel` since Gemini 3;
 //! never both, which Google refuses. An effort becomes the budget or level that Google's table for OpenAI's clients
 //! has for it, and a model that shall not think and has no rule for it thinks as little as it can.
 
@@ -8,9 +8,9 @@ use crate::{ModelSettings, limit};
 use pudu_base::{Request, Thinking};
 use serde_json::{Map, Value, json};
 
-/// The key of what controls a reply.
+/// The key of the options of a reply.
 const CONFIG: &str = "generationConfig";
-/// The key within it of what controls thinking.
+/// The key of the options of thinking, within those of a reply.
 const THINKING: &str = "thinkingConfig";
 
 /// Keys as Google's Python client and DeerFlow's configurations write them, and the wire's names within the
@@ -28,7 +28,7 @@ const CONFIG_KEYS: [(&str, &str); 11] = [
     ("frequency_penalty", "frequencyPenalty"),
     ("response_modalities", "responseModalities"),
 ];
-/// The same for what controls thinking.
+/// The same for the options of thinking.
 const THINKING_KEYS: [(&str, &str); 3] = [
     ("thinking_budget", "thinkingBudget"),
     ("thinking_level", "thinkingLevel"),

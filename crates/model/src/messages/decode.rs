@@ -47,11 +47,11 @@ struct PartialBlock {
 
 #[derive(Debug)]
 enum BlockContent {
-    /// Words, of which so many bytes came.
+    /// Words, and the number of their bytes so far.
     Words(usize),
     /// A call: its place among all, and how its arguments came.
     Call { at: usize, arguments: BlockArguments },
-    /// Anything else, which goes back as it is, and its input as far as it came.
+    /// Any other block, which goes back unchanged, and its input as far as it came.
     Kept { block: Map<String, Value>, input: String },
 }
 
@@ -85,7 +85,7 @@ impl MessageDecoder {
         }
     }
 
-    /// Begins a block, whose event has so many bytes.
+    /// Begins a block, whose event has `bytes` bytes.
     fn open(
         &mut self,
         index: u64,
@@ -268,7 +268,7 @@ impl PartialBlock {
             BlockContent::Call { at, arguments } => {
                 let Some(call) = calls.get_mut(at) else { return };
                 if self.is_open && arguments == BlockArguments::Missing {
-                    // Nobody knows what would have come.
+                    // The missing rest of the arguments is unknown.
                     call.garbled.get_or_insert_default();
                 }
                 order.call(&call.name, None);
@@ -279,7 +279,7 @@ impl PartialBlock {
                 }
                 let is_signed =
                     block.get("signature").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-                // What was cut would be refused.
+                // The provider would refuse a cut part.
                 if !self.is_open || is_signed {
                     order.part(block);
                 }
@@ -318,7 +318,7 @@ impl EventDecoder for MessageDecoder {
                 self.whole(wire::read(data)?, out)?;
             }
             "error" => return Err(refusal::in_stream_text(data)),
-            // Pings, and what is new.
+            // Pings, and new kinds of events.
             _ => {}
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole.
 //!
-//! Each request repeats the bytes of the one before it, but for the marks of the cache: they stand behind the newest
-//! turns and move on with them. Anthropic compares what the blocks say, not their marks, so the cache holds.
+//! Each request repeats the bytes of the one before it, but for the marks of the cache: they are behind the newest
+//! turns and move with them. Anthropic compares the content of the blocks, not their marks, so the cache holds.
 
 use super::options::options;
 use crate::{
@@ -49,7 +49,7 @@ struct MessagesBody<'a> {
     tools: Vec<MarkedBlock<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<MarkedBlock<'a>>,
-    /// The last, so that what is before it is always the same.
+    /// The last field, so that the bytes before it are always the same.
     #[serde(serialize_with = "write_turns")]
     messages: Vec<SideTurn<MarkedBlock<'a>>>,
 }
@@ -61,7 +61,7 @@ impl<'a> MessagesBody<'a> {
         if !rules.enabled {
             return;
         }
-        // The operator may have Anthropic place one by itself.
+        // The operator may have Anthropic place one mark automatically.
         let mut left = MAX_MARKS - usize::from(self.options.contains_key("cache_control"));
         for block in self.tools.last_mut().into_iter().chain(self.system.last_mut()) {
             block.mark();

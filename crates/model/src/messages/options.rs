@@ -1,14 +1,14 @@
-//! The keys of a request besides its system prompt, tools and messages: limits, thinking, and what the operator adds.
+//! The keys of a request besides its system prompt, tools and messages: limits, thinking, and the operator's own keys.
 //!
-//! Thinking is what the configuration says of it: `thinking: {type: adaptive}`, which today's models decide by
-//! themselves, or `{type: enabled, budget_tokens: N}` of older ones, where N is at least 1,024 and less than
+//! The configuration sets the thinking: `thinking: {type: adaptive}`, with which today's models decide alone,
+//! or `{type: enabled, budget_tokens: N}` of older ones, where N is at least 1,024 and less than
 //! `max_tokens`. An effort goes to `output_config.effort`, or becomes a budget where thinking goes by budgets.
 
 use crate::{ModelSettings, limit};
 use pudu_base::Request;
 use serde_json::{Map, Value, json};
 
-/// The limit of a reply where nobody sets one, in tokens: the wire demands one, and each model of Anthropic that is not
+/// Default limit of a reply, in tokens: the wire demands one, and each model of Anthropic that is not
 /// retired takes at least 32,000.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
 /// The least budget for thinking that Anthropic takes, in tokens.
@@ -49,7 +49,7 @@ pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String
     options.entry("max_tokens").or_insert_with(|| DEFAULT_MAX_TOKENS.into());
     limit::bound(&mut options, &LIMIT_KEYS, request);
     if thinks(&options) {
-        // Neither goes together with thinking.
+        // Neither may be combined with thinking.
         options.remove("temperature");
         options.remove("top_k");
     }

@@ -1,8 +1,8 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Results of tools
 //! name their tool, and calls have objects as arguments.
 //!
-//! The server cuts a prompt that is longer than its window, and says nothing of it. So it is told the window that the
-//! request was fitted into, and to refuse what does not fit.
+//! The server silently cuts a prompt that is longer than its window. So each request has the window that it
+//! was fitted into, and the setting to refuse a prompt that does not fit.
 
 use crate::{ModelSettings, limit, parts::own_thoughts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};

@@ -1,5 +1,5 @@
 //! Refusals for length. Each provider has its own words for a request that exceeds its model's context, and some of
-//! those words also stand in refusals for too many tokens a minute, which are something else.
+//! those words are also in refusals for too many tokens a minute, which are something else.
 
 /// Codes and types that mean it.
 const CODES: [&str; 8] = [
@@ -60,7 +60,7 @@ pub(super) fn is_overflow(status: u16, codes: &[String], said: &str) -> bool {
     if codes.iter().any(|code| CODES.contains(&code.as_str())) {
         return true;
     }
-    // Whoever asks for time, or refuses a key, does not speak of length.
+    // A refusal with one of these statuses is about a rate limit or a key, not about length.
     let speaks_of_length = !matches!(status, 401..=404 | 429 | 529);
     speaks_of_length
         && SIGNS.iter().any(|sign| said.contains(sign))

@@ -131,7 +131,7 @@ impl ItemDecoder {
         if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
-    /// Reads the response as it is at its end, which has this status where it does not tell it.
+    /// Reads the final response; its status is `told` if it has none.
     fn conclude(&mut self, response: &Value, told: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         self.usage = usage(&response["usage"]).or(self.usage);
         let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(told);
@@ -144,7 +144,7 @@ impl ItemDecoder {
         let reason = if is_cut { text(&response["incomplete_details"], "reason") } else { status };
         let end = finish(reason)?.unwrap_or(if is_cut { Finish::Length } else { Finish::Complete });
         let has_streamed = !self.spoken.is_empty();
-        // What was streamed counts; some servers leave the list empty, or out, and some tell a part there alone.
+        // Streamed parts count; some servers leave the list empty, or out, and some report a part only there.
         for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
             if self.is_news(at, item, has_streamed) {
                 let taken = self.items.contains_key(&at);

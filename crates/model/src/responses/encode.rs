@@ -38,7 +38,7 @@ struct ResponsesBody<'a> {
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<FunctionTool<'a>>,
-    /// The last, so that what is before it is always the same.
+    /// The last field, so that the bytes before it are always the same.
     input: Vec<InputItem<'a>>,
 }
 
@@ -107,7 +107,7 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     }
     merge(&mut options, &settings.body);
     thinking.apply(request.thinking, &mut options);
-    // The chat wire's name of it, which rules may have.
+    // The chat wire's name of the effort, which rules may have.
     let effort = options.remove("reasoning_effort");
     if let Some(effort) = thinking.effort(request.thinking).map(Value::from).or(effort) {
         merge(&mut options, &Map::from_iter([("reasoning".to_owned(), json!({"effort": effort}))]));
@@ -146,7 +146,7 @@ impl<'a> ItemWriter<'a> {
         self.input.push(InputItem::Said { role, content });
     }
 
-    /// Writes a reply: its own items as they were where this provider made them, and what is not among them plainly.
+    /// Writes a reply: its own items unchanged where this provider made them, and the other parts plainly.
     fn reply(&mut self, reply: &'a Assistant) {
         let own = own_parts(reply, &self.origin);
         let items = own.and_then(|parts| parts.get(ITEMS)?.as_array()).map_or(&[][..], Vec::as_slice);

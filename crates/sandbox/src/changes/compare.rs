@@ -19,7 +19,7 @@ const EXACT: Duration = Duration::from_secs(1);
 
 /// Compares two snapshots.
 pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceChanges {
-    // Behind the end of either nobody knows what was there.
+    // Files behind the end of either snapshot are unknown.
     let end = [&before.end, &after.end].into_iter().flatten().min();
     let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
     let mut comparison = Comparison {
@@ -154,7 +154,7 @@ fn is_same(before: &FileEntry, after: &FileEntry) -> bool {
     }
 }
 
-/// Returns the end of the last whole line within so many bytes.
+/// Returns the end of the last whole line within `bytes` bytes.
 fn line_end(text: &str, bytes: usize) -> usize {
     text.as_bytes().iter().take(bytes).rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

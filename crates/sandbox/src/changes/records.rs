@@ -1,5 +1,5 @@
 //! Records of the changes of each run, beside the files of its thread and out of reach of commands: first the files
-//! as they were, then what became of them.
+//! as they were, then their changes.
 
 use super::{WorkspaceChanges, compare::compare, scan};
 use crate::{
@@ -21,11 +21,12 @@ use std::{
 
 /// The names of files as they were before a run end so.
 const EARLIER: &str = ".before.json";
-/// So many bytes of text are kept of the files as they were.
+/// Maximum size of the texts kept of the files as they were, in bytes.
 const MAX_EARLIER_TEXT_BYTES: usize = 4 << 20;
-/// So many bytes of text are compared with that.
+/// Maximum size of the texts compared with those, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// The records of so many runs are kept for a thread, the newest, and so many bytes of them.
+/// Maximum number of runs whose records are kept for a thread, and maximum size of the records, in bytes; the newest
+/// are kept.
 const KEPT: (usize, u64) = (100, 32 << 20);
 
 /// Records of the changes of one thread's files.
@@ -36,7 +37,7 @@ pub struct ChangeRecords {
 }
 
 impl Folders {
-    /// Returns the records of what runs changed in a thread's files.
+    /// Returns the records of the changes that runs made to a thread's files.
     #[must_use]
     pub fn changes(&self, folder: &ThreadFolder) -> ChangeRecords {
         ChangeRecords { files: self.of(folder).0, folder: self.thread(folder).join(CHANGES) }
@@ -48,7 +49,7 @@ impl ChangeRecords {
     /// folder below the outputs that is the daemon's own.
     ///
     /// # Errors
-    /// When they cannot be looked at, or not be kept.
+    /// When they cannot be read, or not be kept.
     pub async fn begin(&self, run: &RunId, skipped: &str) -> Result<(), SandboxError> {
         let (records, skipped) = (self.clone(), skipped.to_owned());
         self.blocking(run, move |files, run| {
@@ -64,10 +65,11 @@ impl ChangeRecords {
         .await
     }
 
-    /// Keeps, of a run that may go on after a restart as well, what became of the files since [`ChangeRecords::begin`], if that was called for the run, and returns it.
+    /// Keeps the changes of the files since [`ChangeRecords::begin`], if that was called for the run, and returns them.
+    /// The run may be one that continues after a restart.
     ///
     /// # Errors
-    /// When they cannot be looked at, or it cannot be kept.
+    /// When the files cannot be read, or the changes cannot be kept.
     pub async fn finish(&self, run: &RunId, skipped: &str) -> Result<Option<WorkspaceChanges>, SandboxError> {
         let (records, skipped) = (self.clone(), skipped.to_owned());
         self.blocking(run, move |files, run| {
@@ -133,7 +135,7 @@ impl ChangeRecords {
         self.folder.join(format!("{}.json", safe(run)))
     }
 
-    /// Writes beside the file and renames: what is there is whole, also after a death.
+    /// Writes beside the file and renames: the file is whole, also after a crash.
     fn write(&self, path: &Path, what: &impl Serialize) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let (part, name) = (path.with_extension("part"), path.file_name().unwrap_or_default());
@@ -141,7 +143,7 @@ impl ChangeRecords {
         serde_json::to_writer(io::BufWriter::new(&file), what)?;
         file.flush().and_then(|()| file.sync_data())?;
         fs::rename(&part, path)?;
-        // What is left over does no harm yet; the next time may remove it.
+        // Leftover records do no harm yet; the next time may remove them.
         let dir = Dir::open_ambient_dir(&self.folder, ambient_authority())?;
         sweep(&dir, &name.to_string_lossy(), KEPT).ok();
         Ok(())

@@ -1,4 +1,4 @@
-//! The workspace and the outputs at one time: which files there are, what tells their versions apart, and the texts of
+//! The workspace and the outputs at one time: the files, the marks of their versions, and the texts of
 //! small ones. A command may change anything there meanwhile, so that each folder and file is opened without following
 //! a link.
 
@@ -42,9 +42,9 @@ const NO_WORK: [&str; 17] = [
 ];
 /// Folders are looked into no deeper.
 const MAX_DEPTH: usize = 32;
-/// So many entries of folders are looked at, skipped ones among them.
+/// Maximum number of examined entries of folders, including skipped ones.
 const MAX_ENTRIES: usize = 20_000;
-/// A file that was changed so many seconds ago or less may change again without its time telling.
+/// Age in seconds up to which a changed file may change again with the same time stamp.
 const FRESH: i64 = 2;
 
 /// Files at one time.
@@ -54,7 +54,7 @@ pub(super) struct FileSnapshot {
     pub(super) at: i64,
     /// Files and symlinks, by path.
     pub(super) files: BTreeMap<PathBuf, FileEntry>,
-    /// Nothing behind this path was looked at; everything was, if there is none.
+    /// The path behind which nothing was scanned; everything was, if there is none.
     pub(super) end: Option<PathBuf>,
     /// Folders that may not be looked into.
     #[serde(default)]
@@ -74,8 +74,8 @@ pub(super) struct FileEntry {
     pub(super) binary: bool,
 }
 
-/// Looks at the files. Of those that an earlier snapshot knows and that are as they were, nothing is read again. The texts
-/// have so many bytes at most.
+/// Scans the files. Unchanged files of an earlier snapshot are not read again. The texts
+/// have `text_bytes` bytes at most.
 pub(super) fn scan(
     files: &Files,
     skipped: &str,
@@ -98,7 +98,7 @@ pub(super) fn scan(
     })
 }
 
-/// Names that tell of a secret, wherever the word stands in them.
+/// Words that mark a file name as that of a secret, at any place in the name.
 const SECRET_WORDS: &[&str] = &[
     "token",
     "secret",
@@ -114,7 +114,7 @@ const SECRET_WORDS: &[&str] = &[
     "service_account",
     "serviceaccount",
 ];
-/// Ends of such names: of keys and stores of keys, and of what tools keep to sign in.
+/// Ends of such names: of keys and stores of keys, and of files with credentials of tools.
 const SECRET_ENDS: &[&str] = &[
     ".key",
     ".pem",
@@ -145,7 +145,7 @@ const SECRET_ENDS: &[&str] = &[
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", "gcloud"];
 
-/// Returns whether the name of a file, or of a folder above it, says that it holds a secret.
+/// Returns whether the name of a file, or of a folder above it, marks a secret.
 pub(super) fn is_sensitive(path: &Path) -> bool {
     let below = path.strip_prefix(ROOT).unwrap_or(path);
     below.iter().skip(1).any(|part| {
@@ -190,10 +190,10 @@ impl Scan<'_> {
             }
             entries.push(entry?);
         }
-        // In the order of paths: what is not looked at is behind what is.
+        // In the order of paths: unscanned files are behind the scanned ones.
         entries.sort_by_key(cap_std::fs::DirEntry::file_name);
         for entry in entries {
-            // What is gone again is not there.
+            // An entry that was removed meanwhile is left out.
             let Ok(meta) = entry.metadata() else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
             let below = path.join(&name);
@@ -245,7 +245,7 @@ impl Scan<'_> {
 
     fn read(&mut self, dir: &Dir, name: &str, version: (u64, i64, i64, u64)) -> FileEntry {
         let entry = FileEntry { version, ..FileEntry::default() };
-        // What cannot be read is told without its contents.
+        // An unreadable file is listed without its contents.
         let Some(bytes) = bytes(dir, name).ok().filter(|bytes| bytes.len() as u64 <= MAX_COMPARED_BYTES)
         else {
             return entry;
@@ -264,14 +264,14 @@ impl Scan<'_> {
 
 fn bytes(dir: &Dir, name: &str) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
-    // What became a pipe since is not waited for, what became a symlink not followed.
+    // A pipe in the file's place is not waited for, a symlink not followed.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
     let mut bytes = Vec::new();
     dir.open_with(name, &options)?.take(MAX_COMPARED_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns whether a folder is none any more.
+/// Returns whether an error means that a folder was removed or replaced.
 fn is_no_folder(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)

@@ -60,7 +60,7 @@ async fn the_files_before_are_those_of_the_first_look_and_survive_the_recorder()
     scene.begin("r").await;
     scene.write("workspace/a", "2\n");
     scene.write("uploads/a", "2\n");
-    // A run that goes on after a restart looks once more, and so does its end.
+    // A run that continues after a restart scans once more, and so does its end.
     scene.begin("r").await;
     for _ in 0..2 {
         let changes = scene.finish("r").await;

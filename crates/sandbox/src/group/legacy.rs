@@ -39,7 +39,7 @@ impl OwnGroups {
     }
 }
 
-/// Returns a process's path in the tree of what is counted: `4:memory:/path`.
+/// Returns a process's path in the tree of a controller: `4:memory:/path`.
 fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
     own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -48,7 +48,7 @@ fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns where a mount shows a path, if it is a tree of what is counted: `… ROOT AT … - cgroup cgroup rw,memory`.
+/// Returns where a mount shows a path, if it is the tree of a controller: `… ROOT AT … - cgroup cgroup rw,memory`.
 fn shown(mount: &str, counted: &str, path: &str) -> Option<PathBuf> {
     let (place, kind) = mount.split_once(" - ")?;
     let mut kind = kind.split(' ');

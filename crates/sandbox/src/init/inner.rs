@@ -32,7 +32,7 @@ pub(super) fn main() -> i32 {
         Ok(word) => word,
         Err(InitError(why)) => InitMessage::Failed(why),
     };
-    // Whoever does not hear it sees that the socket is closed.
+    // A reader that misses the message sees that the socket is closed.
     i32::from(wire::say(&control, &word, None).is_err())
 }
 
@@ -68,12 +68,12 @@ fn network(net: Net) -> Result<Option<TcpListener>, InitError> {
     (net == Net::Served).then(listen).transpose()
 }
 
-/// Gives up everything that the command must not have. The order matters: what comes later needs less.
+/// Gives up all rights that the command must not have. The order matters: each step needs less than the one before.
 fn give_up(plan: &JailPlan, proc: Proc) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     privileges::empty_bounding_set().trying("emptying the bounding set")?;
     if plan.from_root {
-        // The pipes were made by root; `/dev/stdout` opens them anew.
+        // The pipes were made by root; opening `/dev/stdout` opens them again.
         privileges::give(io::stdout(), user, group).trying("handing over the output")?;
         privileges::give(io::stderr(), user, group).trying("handing over the output")?;
         privileges::become_user(user, group)?;

@@ -10,7 +10,7 @@ use rustix::{
 const NEW_LINK: u16 = 16;
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const REQUEST_WITH_ANSWER: u16 = 0x5;
-/// `NLMSG_ERROR`, which also says that all went well.
+/// `NLMSG_ERROR`, which also reports success.
 const ANSWER: u16 = 2;
 /// The loopback is the first interface of every namespace.
 const LOOPBACK: i32 = 1;
@@ -27,8 +27,8 @@ pub(super) fn up() -> io::Result<()> {
     understand(answer.get(..length).unwrap_or_default())
 }
 
-/// Lets connections of this network hold no more than other sockets: their buffers are nobody's memory. Best effort
-/// where the machine's settings cannot be written.
+/// Limits the buffers of connections of this network to those of other sockets: they count as no process's memory. Best
+/// effort where the machine's settings cannot be written.
 pub(super) fn narrow() {
     for name in ["tcp_rmem", "tcp_wmem"] {
         std::fs::write(format!("/proc/sys/net/ipv4/{name}"), "4096 65536 212992").ok();

@@ -3,8 +3,8 @@
 use rustix::mount::MountFlags;
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
-/// One mount: where it is, and what it has already. What it has cannot be taken away from inside of a user
-/// namespace, so it has to be said again with every change.
+/// One mount: its path and its flags. Its flags cannot be taken away from inside a user
+/// namespace, so they have to be repeated with every change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mounted {
     pub(super) at: PathBuf,

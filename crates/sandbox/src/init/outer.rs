@@ -23,7 +23,7 @@ pub(super) fn main(wish: &[&str]) -> i32 {
     match work(wish) {
         Ok(code) => code,
         Err(InitError(why)) => {
-            // The second process is not there to say it. Nobody else is there to hear that this failed.
+            // The second process is not there to report it, and a failure of this report has no other receiver.
             if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
                 wire::say(&UnixStream::from(socket), &wire::InitMessage::Failed(why), None).ok();
             }
@@ -42,7 +42,7 @@ fn work(wish: &[&str]) -> Result<i32, InitError> {
     for group in groups {
         fs::write(Path::new(group).join("cgroup.procs"), "0").trying("joining the control group")?;
     }
-    // If memory runs out, this goes before anything else of the machine. Best effort: it is a wish.
+    // If memory runs out, this process is ended before anything else of the machine. Best effort.
     fs::write("/proc/self/oom_score_adj", "1000").ok();
     leave(whose == "root", net == "own-net")?;
     let mut inner = Command::new("/proc/self/exe")
@@ -57,15 +57,15 @@ fn work(wish: &[&str]) -> Result<i32, InitError> {
     Ok(status.code().unwrap_or(1))
 }
 
-/// Closes everything but the socket and the two pipes. The daemon opens nothing that children inherit; what the
-/// daemon itself inherited is unknown.
+/// Closes everything but the socket and the two pipes. The daemon opens nothing that children inherit; the descriptors
+/// that the daemon itself inherited are unknown.
 pub(super) fn close_strangers() -> io::Result<()> {
     let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|fd| *fd > 2)
         .collect();
     for fd in open {
-        // One of them was the listing itself, which is closed already.
+        // One descriptor was the listing itself, which is closed already.
         nix::unistd::close(fd).ok();
     }
     Ok(())

@@ -15,9 +15,9 @@ use std::os::fd::AsFd;
 
 /// How much less a command's processes get of a busy processor than the daemon.
 const NICE: i32 = 5;
-/// Files that a process may have open, and all of them may have on their way over sockets.
+/// Maximum number of files that a process may have open, and that all processes may have in flight over sockets.
 const OPEN: u64 = 4096;
-/// The same where no control group counts the memory that each of them may stand for.
+/// The same if no control group counts the memory behind each file.
 const OPEN_UNCOUNTED: u64 = 1024;
 /// Before this kernel processes were counted by user over the whole machine, the daemon's own among them.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
@@ -43,7 +43,7 @@ pub(super) fn become_user(user: u32, group: u32) -> Result<(), InitError> {
     setresuid(user, user, user).trying("not being root any more")
 }
 
-/// Gives something that is open to somebody.
+/// Changes the owner of an open file.
 pub(super) fn give(what: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
     fchown(what, Some(rustix::fs::Uid::from_raw(user)), Some(rustix::fs::Gid::from_raw(group)))
 }
@@ -56,7 +56,7 @@ pub(super) fn drop_all() -> rustix::io::Result<()> {
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
-/// Sets what one process may use up. All of them together are watched elsewhere.
+/// Sets the resource limits of one process. The sum of all processes is watched elsewhere.
 pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitError> {
     let processes = if counts_by_namespace() { limits.processes } else { limits.processes.max(OLD_COUNT) };
     for (resource, most) in [
@@ -70,7 +70,7 @@ pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitErr
         (Resource::Msgqueue, 1024 * 1024),
         (Resource::Sigpending, 4096),
     ] {
-        // What the machine's limits are below is not for us to raise.
+        // A lower limit of the machine is not raised.
         let most = getrlimit(resource).maximum.map_or(most, |hard| most.min(hard));
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).trying(format_args!("limiting {resource:?}"))?;
@@ -78,8 +78,8 @@ pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitErr
     nice(NICE).map(drop).trying("stepping back behind the daemon")
 }
 
-/// Takes all the open files that the machine gives: as many descriptors may be on their way over sockets, those of
-/// other commands of this user among them, when this process hands one over. Best effort: it is a wish.
+/// Raises the limit of open files to the machine's maximum: as many descriptors may be in flight over sockets, those of
+/// other commands of this user among them, when this process hands one over. Best effort.
 pub(super) fn raise_open_files() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();

@@ -1,4 +1,4 @@
-//! Kernel resources counted by user: if daemon and commands are one user, the daemon lacks what a command
+//! Kernel resources counted by user: if daemon and commands are one user, the daemon lacks the resources that a command
 //! takes. In a user namespace of its own a command has a share of its own. Deliberately absent: resources
 //! that the kernel counts by user over all namespaces; `usage.rs` looks at those.
 
@@ -24,7 +24,7 @@ const INSTANCES: &str = "sys/user/max_inotify_instances";
 const MAX_INOTIFY_INSTANCES: u32 = 16;
 
 /// The machine's `/proc`, kept open for as long as the sandbox is made: its own cannot be written to. The settings in
-/// it are those of the namespaces that whoever opens them is in.
+/// `/proc` are those of the namespaces of the process that opens them.
 pub(super) struct Proc(OwnedFd);
 
 impl Proc {
@@ -43,7 +43,7 @@ impl Proc {
     }
 }
 
-/// Sets the shares. Best effort: [`are_set`] tells whether it worked.
+/// Sets the shares. Best effort: [`are_set`] returns whether it worked.
 pub(super) fn set(proc: &Proc) {
     for (name, most) in SHARES {
         proc.write(name, &most.to_string()).ok();

@@ -26,9 +26,9 @@ use std::{
 /// Bounds of the interval between two looks at a command's memory: the more it has left, the longer.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
-/// Nobody fills memory quicker, in bytes for each millisecond.
+/// Maximum assumed speed of filling memory, in bytes for each millisecond.
 const MAX_ALLOC_BYTES_PER_MS: u64 = 4 << 20;
-/// Looking takes this share of the time at most.
+/// Minimum pause between two checks, as a multiple of a check's duration.
 const SHARE: u32 = 5;
 
 /// Signals when a child has ended.
@@ -45,8 +45,8 @@ impl Children {
     }
 }
 
-/// Returns when the command ends, takes too much, or the daemon lets go of the socket. What the command left
-/// running ends with this process.
+/// Returns when the command ends, takes too much, or the daemon closes the socket. Remaining processes of the command
+/// end with this process.
 pub(super) fn until_the_end(
     control: &UnixStream,
     children: &Children,
@@ -91,7 +91,7 @@ pub(super) fn until_the_end(
     }
 }
 
-/// Does what the daemon says. The end of the socket is its word to end.
+/// Obeys the daemon's messages. The end of the socket is the order to end.
 fn obey(mut control: &UnixStream) -> Result<(), InitError> {
     let mut words = [0; 16];
     let count = control.read(&mut words).trying("hearing the daemon")?;

@@ -1,5 +1,5 @@
-//! The file system that a command sees: built on memory of its own from pieces of the machine, all of it
-//! read-only but the thread's folder and what is in memory.
+//! The file system that a command sees: built on memory of its own from pieces of the machine, all
+//! read-only but the thread's folder and the parts in memory.
 
 use super::{
     error::{InitError, Trying},
@@ -23,11 +23,11 @@ use std::{
 /// Mount points of the new root file system, and of the machine's until it is unmounted.
 const NEW: &str = "/new";
 const OLD: &str = "/old";
-/// Folders that every machine has. One becomes the place to build on; nobody else sees that.
+/// Folders that every machine has. One becomes the place to build on; no other process sees that.
 const PLACES: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
 /// Folders of programs and their parts. Links stay links.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
-/// Entries of `/etc` that programs look up and anybody may know.
+/// Entries of `/etc` that programs look up and that are no secret.
 const ETC: [&str; 24] = [
     "alternatives",
     "bash_completion.d",
@@ -56,7 +56,7 @@ const ETC: [&str; 24] = [
 ];
 /// How names are found; only where there is a network to find them in.
 const ETC_NET: [&str; 3] = ["host.conf", "hosts", "resolv.conf"];
-/// Devices that are safe in anybody's hands.
+/// Devices that are safe for all users.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Entries of a fresh `/proc` that belong to the machine and are hidden from commands.
 const PROC_HIDDEN: [&str; 8] =
@@ -107,8 +107,8 @@ struct MountPiece {
 struct Pieces(Vec<MountPiece>);
 
 impl Pieces {
-    /// Finds them while the machine's paths still mean what they say. What a machine does not have is left out;
-    /// a folder of the thread that is missing shows when it is bound.
+    /// Finds the pieces while the machine's paths are still valid. Pieces that a machine does not have are left out;
+    /// a missing folder of the thread is noticed when it is bound.
     fn of(plan: &JailPlan) -> Self {
         let mut pieces = Vec::new();
         let mut add = |from: &Path, to: &Path, read_only| {
@@ -180,7 +180,7 @@ fn bind(from: &Path, to: &Path) -> Result<(), InitError> {
     step().trying(format_args!("binding /{shown}"))
 }
 
-/// Takes from one mount what the command must not find there.
+/// Sets the flags of one mount that restrict the command.
 fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), InitError> {
     let device = mounted.at.starts_with("/new/dev");
     let mut flags = mounted.flags | MountFlags::BIND | MountFlags::NOSUID;
@@ -209,7 +209,7 @@ fn links() -> Result<(), InitError> {
     step().trying("making the system's links")
 }
 
-/// Writes the files that say who is here, and nothing about the machine.
+/// Writes the files that name the users, and nothing about the machine.
 fn etc(plan: &JailPlan) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     let home = "/mnt/user-data/workspace";
@@ -237,7 +237,7 @@ fn etc(plan: &JailPlan) -> Result<(), InitError> {
     step().trying("writing /etc")
 }
 
-/// Makes what else a `/dev` has: terminals of its own, shared memory, and links.
+/// Makes the other parts of a `/dev`: terminals of its own, shared memory, and links.
 fn dev() -> Result<(), InitError> {
     memory("/new/dev/shm", SHARED, MountFlags::NOEXEC)?;
     let step = || -> io::Result<()> {
@@ -273,11 +273,12 @@ fn proc() -> Result<(), InitError> {
             mount_bind_recursive("/new/dev/null", &path).trying(making)?;
         }
     }
-    // All of it: what a process may write about itself is above all how soon the kernel ends it when memory runs out.
+    // The whole of `/proc`: by writing there, a process could above all set how soon the kernel ends it when memory
+    // runs out.
     mount_remount("/new/proc", flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)
 }
 
-/// Makes the new file system the root, and lets go of everything else.
+/// Makes the new file system the root, and releases everything else.
 fn leave_the_machine() -> io::Result<()> {
     unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;

@@ -1,8 +1,8 @@
-//! Which calls into the kernel are refused. A list of what is dangerous, not of what is needed: a shell runs
-//! anything, and what a program needs is not known before.
+//! The refused system calls. A list of dangerous calls, not of needed ones: a shell runs
+//! any program, and the needs of a program are not known before.
 //!
 //! Refused are calls that reach other processes, mounts, namespaces, devices and the machine as a whole, and
-//! those through which kernels have been broken most. Most of them fail without a capability anyway.
+//! the calls through which kernels have been broken most. Most refused calls fail without a capability anyway.
 
 use super::{
     error::{InitError, Trying},
@@ -99,10 +99,10 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS__sysctl,
 ];
 
-/// `open_tree_attr`, `listns` and what else is newer than the C library's list: mounts and namespaces again.
+/// `open_tree_attr`, `listns` and other calls newer than the C library's list: mounts and namespaces again.
 const FORBIDDEN_NEW: &[i64] = &[467, 470];
 
-/// Any of them makes `clone` make a namespace.
+/// Each flag makes `clone` make a namespace.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWUSER,
@@ -216,11 +216,11 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
     let mut clones: Vec<Rule> =
         flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?;
-    // A thread with files of its own: whoever counts them looks at one thread of a process.
+    // A thread with files of its own: the count of files looks at one thread of a process.
     clones.push(when(&[(0, Len::Qword, Op::MaskedEq(THREAD | FILES), THREAD)])?);
     rules.insert(libc::SYS_clone, clones);
     rules.insert(libc::SYS_close_range, vec![when(&[(2, Len::Dword, mask(UNSHARE), UNSHARE)])?]);
-    // A pipe that holds more than it is counted with, and what keeps a process from being counted.
+    // A pipe that holds more than its counted size, and the setting that keeps a process from being counted.
     rules.insert(libc::SYS_fcntl, vec![when(&[(1, Len::Dword, Op::Eq, PIPE_SIZE)])?]);
     rules.insert(
         libc::SYS_prctl,
@@ -247,7 +247,7 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
         FAMILIES.iter().map(|family| (0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs()))).collect();
     let mut sockets = vec![when(&others)?];
     if filter.net != Net::Shared {
-        // Of netlink only what lists interfaces.
+        // Of netlink only the protocol that lists interfaces.
         let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
         sockets.push(when(&[(0, Len::Dword, Op::Eq, netlink), (2, Len::Dword, Op::Ne, 0)])?);
     }
@@ -264,10 +264,10 @@ fn when(conditions: &[(u8, Len, Op, u64)]) -> Result<Rule, seccompiler::BackendE
     Rule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-/// A filter by hand, for what the library has no words for: calls by the x32 table, which would slip past the
-/// numbers of the other filter, and `clone3`, whose flags no filter can read and without which programs take
-/// `clone`. Both are as if the kernel did not have them, and so are files in memory where nobody counts them: programs
-/// then take `/dev/shm`. Other architectures are refused by the other filter.
+/// A filter by hand, for rules that the library cannot express: calls by the x32 table, which would slip past the
+/// numbers of the other filter, and `clone3`, whose flags no filter can read and without which programs take `clone`.
+/// Both are as if the kernel did not have them, and so are files in memory where they are not counted: programs then
+/// take `/dev/shm`. Other architectures are refused by the other filter.
 fn foreign(counted: bool) -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
@@ -277,7 +277,7 @@ fn foreign(counted: bool) -> BpfProgram {
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
     let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(435);
-    // Where it is allowed, the number of the other one stands a second time.
+    // If it is allowed, the number of `clone3` is used a second time.
     let memfd = if counted { clone3 } else { u32::try_from(libc::SYS_memfd_create).unwrap_or(clone3) };
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![

@@ -1,7 +1,6 @@
-//! Resource use of all processes of a sandbox together, as `/proc` tells. If a control group counts it, only
-//! what the kernel counts by user is looked at. If none does, kernel memory that no process has is counted by
-//! the most that it may be: an estimate that errs to the command's disadvantage, and only beyond what
-//! ordinary programs have.
+//! Resource use of all processes of a sandbox together, as `/proc` reports it. If a control group counts it, only the
+//! resources that the kernel counts by user are checked. If none does, kernel memory that no process has is counted by
+//! its maximum: an estimate that errs to the command's disadvantage, and only beyond the use of ordinary programs.
 
 use super::wire::{JailPlan, Net};
 use std::{
@@ -13,7 +12,7 @@ use std::{
 
 /// A process that has less resident is not asked for its fair share, in bytes.
 const SMALL: u64 = 16 << 20;
-/// So many sockets, and so many pipes, are not counted.
+/// Number of sockets, and number of pipes, that are not counted.
 const ORDINARY: u64 = 64;
 /// Maximum amount of data that waits in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16
 /// pages.
@@ -21,14 +20,15 @@ const SOCKET: u64 = 2 * 212_992;
 const PIPE: u64 = 64 << 10;
 /// Kernel memory for a watched file, in bytes.
 const WATCH: u64 = 256;
-/// So many files are watched at most by all processes together: the kernel has so many for each user, the daemon's own
-/// among them.
+/// Maximum number of files watched by all processes together: it is the kernel's limit for each user, the daemon's own
+/// watches among them.
 const WATCHES: u64 = 65_536;
-/// So many pipes, for the same reason.
+/// Maximum number of pipes, for the same reason.
 const PIPES: usize = 512;
 /// Folders in memory.
 const IN_MEMORY: [&str; 2] = ["/tmp", "/dev/shm"];
-/// A process that cannot be looked at so many times in a row hides. One that starts a program does so for a moment.
+/// Number of failed checks in a row after which a process counts as hiding. One that starts a program cannot be checked
+/// for a moment.
 const HIDDEN: u32 = 3;
 
 /// Looks again and again.
@@ -69,7 +69,7 @@ impl UsageProbe {
         let mut memory = seen.memory;
         if !self.counted {
             memory += self.of_nobody(&seen);
-            // Pages that somebody shares with himself and has taken out of sight are the machine's shared memory still.
+            // Pages that a process shares with itself and has taken out of sight are still the machine's shared memory.
             if seen.shares && shared().saturating_sub(self.shared) > self.memory {
                 return None;
             }
@@ -105,7 +105,7 @@ impl UsageProbe {
     }
 }
 
-/// Result of one look at `/proc`.
+/// Result of one check of `/proc`.
 #[derive(Default)]
 struct UsageSample {
     memory: u64,
@@ -117,7 +117,8 @@ struct UsageSample {
 }
 
 impl UsageSample {
-    /// Whether it is more than one of many may have of what all commands of a user share with the daemon.
+    /// Returns whether a command uses more than its share of the resources that all commands of a user share with the
+    /// daemon.
     fn is_greedy(&self) -> bool {
         self.watches > WATCHES || self.pipes.len() > PIPES
     }
@@ -136,7 +137,7 @@ impl UsageSample {
     }
 }
 
-/// A thread that tells what its process has: the first one may have ended, and tells nothing then.
+/// A thread that shows its process's resources: the first one may have ended, and shows nothing then.
 struct TaskProbe {
     path: PathBuf,
     /// In KiB.

@@ -39,7 +39,7 @@ pub(crate) struct JailPlan {
     pub(crate) from_root: bool,
     /// Kind of network.
     pub(crate) net: Net,
-    /// Whether a control group counts what the command takes, memory that belongs to no process with it.
+    /// Whether a control group counts the command's resources, including memory that belongs to no process.
     pub(crate) counted: bool,
 }
 
@@ -62,8 +62,8 @@ pub(crate) enum Net {
 /// Message of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum InitMessage {
-    /// Carries the listener, if one was wanted. Said before anything is given up: who shares a user with the commands
-    /// could not hand it over any more once they have as many descriptors on their way as they may.
+    /// Carries the listener, if one was wanted. Sent before any right is given up: a process that shares a user with
+    /// the commands could not hand it over any more once they have their maximum number of descriptors in flight.
     Listening,
     /// Everything is in place.
     Ready,
@@ -73,7 +73,7 @@ pub(crate) enum InitMessage {
     Exited(i32),
     /// The command was killed by a signal.
     Signalled(i32),
-    /// All of it together took more memory than it may.
+    /// All its processes together took more memory than allowed.
     Memory,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, InitEr
     serde_json::from_slice(&body).trying("understanding the plan")
 }
 
-/// Takes the first whole message out of what came; `None` if more has to come.
+/// Takes the first whole message out of the received bytes; `None` if more has to come.
 pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitError> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;

@@ -1,5 +1,5 @@
-//! A process that gives up everything but what it has open: no files, no network, no other processes, and of the
-//! kernel only what it takes to think. For programs that read what strangers made and answer on their standard
+//! A process that gives up everything but its open descriptors: no files, no network, no other processes, and
+//! only the system calls that computing needs. For programs that read input from strangers and answer on their standard
 //! output.
 //!
 //! Namespaces are taken where the kernel gives them; that a process stops being root and that the filter of calls is in
@@ -33,7 +33,8 @@ pub fn withdraw() -> Result<(), String> {
 
 fn work() -> Result<(), InitError> {
     outer::close_strangers().trying("closing what was inherited")?;
-    // Who leads a session already has no terminal either. If memory runs out, this goes first: it is a wish.
+    // The leader of a session already has no terminal either. If memory runs out, this process is ended first, if
+    // possible.
     setsid().ok();
     fs::write("/proc/self/oom_score_adj", "1000").ok();
     let from_root = geteuid().is_root();
@@ -70,7 +71,7 @@ fn leave(from_root: bool) -> Result<(), InitError> {
     outer::map(&proc, user, group)
 }
 
-/// Makes a root of which nothing can be read, and lets go of the machine's.
+/// Makes a root in which nothing can be read, and releases the machine's.
 fn empty_root() -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let safe = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

@@ -11,16 +11,16 @@ pub struct AccountPerson {
     pub account: String,
     /// The platform's id of the person.
     pub person: String,
-    /// The name that people see; empty where nobody said one.
+    /// The name that people see; empty if unknown.
     pub name: String,
 }
 
-/// Somebody whose rows are meant.
+/// The keys of a person's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonKeys {
     /// The user.
     pub user: UserId,
-    /// The users that those people were by themselves, before they became this one.
+    /// The separate users that those people were, before they became this one.
     pub former: Vec<UserId>,
     /// Those people of accounts who are the user.
     pub people: Vec<AccountPerson>,
@@ -31,14 +31,14 @@ pub struct PersonKeys {
 }
 
 impl PersonKeys {
-    /// Lists the user, and whom they were before.
+    /// Lists the user and the former users.
     pub fn users(&self) -> impl Iterator<Item = &UserId> {
         std::iter::once(&self.user).chain(&self.former)
     }
 }
 
-/// A message of a turn that a person asked for in somebody else's thread, a room's: their own, or what the agent said and
-/// did for it.
+/// A message of a turn that a person asked for in another user's thread, such as a room's: their own message, or the
+/// agent's messages and calls for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoomMessage {
     /// The thread.

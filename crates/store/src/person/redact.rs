@@ -13,10 +13,10 @@ use pudu_base::{
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The words that stand where a person's words were.
+/// The text that replaces a removed person's words.
 const REMOVED: &str = "[removed at the person's request]";
 
-/// Puts a remark in the place of messages. Snapshots of their threads are made anew.
+/// Replaces messages by a remark. Snapshots of their threads are made again.
 pub(super) async fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<(), StoreError> {
     for RoomMessage { thread, seq, message, .. } in messages {
         let update = Update::Message(Arc::new(emptied(message)));
@@ -42,7 +42,7 @@ pub(super) async fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Resul
     Ok(())
 }
 
-/// Takes the words out of what a run wrote besides messages: the steps of its sub-agents, its list, its goal.
+/// Removes the texts of a run's other rows: the steps of its sub-agents, its list, its goal.
 async fn run_rows(tx: &mut Tx<'_>, thread: &str, run: &str) -> Result<(), StoreError> {
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND run = $2";
     let rows: Vec<(i64, String)> = query(sql).bind(thread).bind(run).fetch_all(tx).await?;

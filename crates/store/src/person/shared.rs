@@ -1,4 +1,4 @@
-//! Threads of one person in which others spoke, too: a chain of answers in a group belongs to whoever began it.
+//! Threads of one person in which others spoke, too: a chain of answers in a group belongs to the person who began it.
 
 use super::keys::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct SharedThread {
     /// The thread.
     pub thread: ThreadId,
-    /// The user whose thread it is: the person, or whom they were before.
+    /// The owner of the thread: the person's user, or a former one.
     pub owner: UserId,
     /// The room that it is talked in: to this it goes when the person is forgotten.
     pub room: UserId,
@@ -26,13 +26,13 @@ pub struct SharedThread {
 }
 
 impl Db {
-    /// Returns those threads of a person that have turns of others. Of somebody who is nobody on any account, such as a room,
-    /// none is: all that is said in a room is the room's.
+    /// Returns those threads of a person that have turns of others. A user without people on any account, such as a
+    /// room, has none: all messages in a room are the room's.
     pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>, StoreError> {
         self.read_much(keys, |keys, tx| Box::pin(shared(tx, keys))).await
     }
 
-    /// Has nothing learnt any more of what a person said.
+    /// Deletes the pending learning of a person's messages.
     pub async fn forget_learnings(&self, keys: &PersonKeys) -> Result<(), StoreError> {
         self.write(&crash::FORGET_LEARNINGS, keys.clone(), |keys, tx| {
             Box::pin(async move {
@@ -117,8 +117,8 @@ async fn shared(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<SharedThread>,
     Ok(shared)
 }
 
-/// Parts the messages of a thread: a run in which others spoke and the person did not is theirs, and so is what they said in
-/// a run of the person's.
+/// Splits the messages of a thread: a run in which others spoke and the person did not is theirs, and so are their
+/// messages in a run of the person's.
 async fn parted(
     tx: &mut Tx<'_>,
     keys: &PersonKeys,
@@ -151,14 +151,14 @@ async fn parted(
     Ok(SharedThread { thread: thread.into(), owner: owner.clone(), room, own, others })
 }
 
-/// Returns whether a message is the words of somebody else than these people.
+/// Returns whether a message was written by a person other than these.
 pub(super) fn is_of_other(message: &Message, account: &str, people: &[AccountPerson]) -> bool {
     let Message::Human(human) = message else { return false };
     let Some(said_by) = human.person.as_deref() else { return false };
     !people.iter().any(|one| one.account == account && one.person == said_by)
 }
 
-/// Takes out of a thread's rows what other runs wrote of forgotten turns: their goals, and where their results were kept.
+/// Removes the traces of forgotten turns from a thread's other rows: their goals, and the places of their results.
 /// `gone` are the runs and messages of those turns.
 pub(super) async fn redact_traces(
     tx: &mut Tx<'_>,

@@ -1,7 +1,7 @@
 //! Forgets users and threads, with every word that only they had.
 //!
 //! A user's entries cannot be found any more from the first transaction on; their rows go a little at a time, so that
-//! nobody waits long behind them. If the process dies in between, the sweep goes on.
+//! no caller waits long behind them. If the process dies in between, the sweep continues.
 
 use super::{
     index::{ScopeChange, delete},
@@ -31,7 +31,7 @@ impl Db {
         self.forget_in_parts(&crash::RECALL_FORGET_THREAD, sql, thread.as_str()).await
     }
 
-    /// Forgets what was said before a time, in milliseconds since 1970, whoever said it.
+    /// Forgets all turns before a time, in milliseconds since 1970, of all people.
     pub async fn forget_turns_before(&self, at: i64) -> Result<(), StoreError> {
         let sql = "SELECT docs.id, docs.scope, docs.at FROM recall_docs docs JOIN recall_scopes scopes
             ON docs.scope = scopes.id WHERE docs.at < CAST($1 AS BIGINT) AND scopes.kind = 'turn' LIMIT $2";
@@ -56,7 +56,7 @@ impl Db {
         self.write(&crash::RECALL_PURGE, (), |(), tx| Box::pin(drop_scopes(tx))).await
     }
 
-    /// Deletes what a query finds, until it finds no more.
+    /// Deletes the entries that a query finds, until it finds no more.
     async fn forget_in_parts(
         &self,
         name: &'static crash::Write,
@@ -73,7 +73,7 @@ impl Db {
     }
 }
 
-/// Gives a user's scopes to nobody: no user's id is empty.
+/// Detaches a user's scopes from all users: no user's id is empty.
 async fn detach(tx: &mut Tx<'_>, user: &UserId) -> Result<(), StoreError> {
     let sql = "UPDATE recall_scopes SET user_id = '', agent = CAST(id AS TEXT) WHERE user_id = $1";
     query(sql).bind(user.as_str()).execute(tx).await.map(drop)

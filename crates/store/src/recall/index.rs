@@ -30,7 +30,7 @@ pub struct RecallEntry {
     pub at: i64,
     /// How sure it is, from 0 to 1.
     pub confidence: f64,
-    /// Text to be found and shown, [`MAX_RECALL_CHARS`] of it.
+    /// Text to be found and shown, up to [`MAX_RECALL_CHARS`] characters.
     pub text: String,
 }
 

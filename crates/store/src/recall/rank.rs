@@ -1,15 +1,15 @@
 //! The order of hits: BM25 over the statistics of one scope, and how few entries are looked at to find the best.
 //!
-//! An index tells which entries have a word, cheaply for rare words and dearly for those that are in a tenth of all
+//! An index lists the entries that have a word, cheaply for rare words and dearly for those that are in a tenth of all
 //! entries, which say little. So the rarest words of a question are looked up until a budget is spent, then pairs of
-//! common ones; the entries that have the most of it are read and scored by all words of the question.
+//! common ones; the entries that match best are read and scored by all words of the question.
 
 use super::words::is_faint;
 use std::collections::HashMap;
 
-/// So many places of the index are read for one search of a kind.
+/// Maximum number of places of the index read for one search of a kind.
 pub(super) const MAX_POSTINGS: i64 = 2_000;
-/// So many entries are scored in full.
+/// Maximum number of entries that are scored in full.
 const MAX_SCORED: usize = 128;
 /// Number of common words that are looked up in pairs.
 const MAX_PAIRED_WORDS: usize = 6;
@@ -29,7 +29,7 @@ const B: f64 = 0.75;
 pub(super) struct ScopeStatistics {
     /// Entries in the scope.
     pub(super) docs: i64,
-    /// Words in all of them.
+    /// Total number of words in the entries.
     pub(super) words: i64,
     /// The question's words, and in how many entries each is.
     pub(super) asked: Vec<(String, i64)>,
@@ -63,7 +63,7 @@ impl ScopeStatistics {
         (1.0 + ((self.docs as f64 - with).max(0.0) + 0.5) / (with + 0.5)).ln()
     }
 
-    /// Returns what to look up.
+    /// Returns the words to look up, alone or in pairs.
     pub(super) fn probes(&self) -> Vec<Probe> {
         let mut known: Vec<usize> = (0..self.asked.len()).filter(|place| self.count(*place) > 0).collect();
         known.sort_by_key(|place| (self.count(*place), *place));
@@ -101,7 +101,7 @@ impl ScopeStatistics {
         first.saturating_mul(second) / self.docs.max(1) + (first + second) / SKIP_SHARE
     }
 
-    /// Returns the ids of the entries worth scoring, by what the probes found.
+    /// Returns the ids of the entries worth scoring, by the results of the probes.
     pub(super) fn worth_scoring(&self, found: &[(&Probe, Vec<i64>)]) -> Vec<i64> {
         let mut matched = HashMap::<i64, u128>::new();
         for (probe, ids) in found {

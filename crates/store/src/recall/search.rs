@@ -14,10 +14,10 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// So many hits of a kind are returned at most.
+/// Maximum number of hits of a kind.
 const MAX_HITS: usize = 200;
 
-/// How many hits are wanted of each kind.
+/// Number of wanted hits of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecallLimits {
     /// Facts.

@@ -1,5 +1,5 @@
-//! Gives the turns of one user to another one, who is the same person. A word is indexed with its scope's number, so
-//! each entry is indexed anew.
+//! Gives the turns of one user to another user of the same person. A word is indexed with its scope's number, so
+//! each entry is indexed again.
 
 use super::{
     RecallEntry, RecallKind, RecallScope,

@@ -1,23 +1,25 @@
-//! Splits texts into the words by which they are found. Both engines index what this gives, so both find the same.
+//! Splits texts into the words by which they are found. Both engines index these words, so both find the same.
 //!
 //! Words are folded (width, case, accents) and, if they are plain ASCII, reduced to their English stem. Scripts that
 //! put no space between words (Han, kana, hangul's long compounds, Thai and its neighbours) become pairs of neighbouring
-//! characters; Chinese ones are found one by one, too. A change here changes what is stored: entries that were indexed before are then to be indexed again.
+//! characters; Chinese characters are also indexed one by one. A change here changes the stored index: existing entries
+//! then have to be indexed again.
 //!
-//! Deliberately absent: a dictionary. Pairs find two-character words, of which most Chinese words are, without one.
+//! Deliberately absent: a dictionary. Pairs find two-character words, which most Chinese words are, without one.
 
 use frostem::{Algorithm, Stemmer};
 use std::collections::HashSet;
 use unicode_normalization::UnicodeNormalization;
 
-/// A longer word is cut: nobody asks for the end of a checksum.
+/// Maximum length of a word, in characters. A longer one is cut: its end, such as that of a checksum, is not searched
+/// for.
 const MAX_WORD_CHARS: usize = 32;
-/// A question has so many different words at most.
+/// Maximum number of different words in a question.
 const MAX_QUERY_WORDS: usize = 96;
-/// So much of a longer question is read from its beginning, and so much from its end.
+/// Maximum number of characters read from the beginning of a longer question, and from its end.
 const MAX_QUERY_CHARS: usize = 2_000;
 
-/// English words that say nothing of what is asked for.
+/// English words without meaning for a search.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be",
     "been", "before", "being", "but", "by", "can", "could", "d", "did", "didn", "do", "does", "doesn",
@@ -31,7 +33,7 @@ const STOP_WORDS: &[&str] = &[
     "would", "yes", "you", "your", "yours",
 ];
 
-/// Chinese and Japanese words that say nothing of what is asked for, longest first. A question is cut at them, so that
+/// Chinese and Japanese words without meaning for a search, longest first. A question is cut at them, so that
 /// no pair reaches across.
 const STOP_RUNS: &[&str] = &[
     "为什么",
@@ -90,7 +92,7 @@ const STOP_RUNS: &[&str] = &[
     "哪",
 ];
 
-/// Chinese characters that say nothing by themselves.
+/// Chinese characters that have no meaning for a search alone.
 const STOP_CHARS: &str = "一不与个为也了人什他们会你其到去又只吗呢和在多大她好对小就已年得您我所把时是有来此没然用的着给自被要让说谁跟还这过那都里";
 
 /// Returns all words of a text, each once, as recall knows them: folded, English ones by their stem, scripts without
@@ -100,7 +102,7 @@ pub fn recall_words(text: &str) -> HashSet<String> {
     words(text).into_iter().collect()
 }
 
-/// Returns the words of a text that tell what it is about, each once: neither little words nor single characters of a
+/// Returns the words that describe the topic of a text, each once: neither little words nor single characters of a
 /// script without spaces.
 #[must_use]
 pub fn telling_words(text: &str) -> Vec<String> {
@@ -140,7 +142,7 @@ pub(crate) fn query_words(text: &str) -> Vec<String> {
 
 /// A stretch of characters that belong together, folded.
 enum CharRun {
-    /// A word that stands between spaces.
+    /// A word between spaces.
     Spaced(String),
     /// Words without spaces between them.
     Dense(String),
@@ -211,8 +213,8 @@ fn stem(word: &str) -> String {
     Stemmer::new(Algorithm::English).stem(&word).into_owned()
 }
 
-/// Pairs of neighbours, and then each Chinese character by itself: it has a meaning of its own, and who asks for a 猫咪
-/// may mean a 橘猫. A character that stands alone is a word.
+/// Adds pairs of neighbours, and then each Chinese character alone: it has a meaning of its own, and a question about a
+/// 猫咪 may mean a 橘猫. A single character is a word.
 fn pairs(run: &str, found: &mut Vec<String>) {
     let chars: Vec<char> = run.chars().collect();
     match chars.as_slice() {
@@ -225,7 +227,7 @@ fn pairs(run: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Returns what is left of a run between the words that say nothing.
+/// Returns the parts of a run between the words without meaning.
 fn without_stops(run: &str) -> impl Iterator<Item = &str> {
     let (mut parts, mut rest, mut part) = (Vec::new(), run, run);
     while let Some(c) = rest.chars().next() {

@@ -1,4 +1,4 @@
-//! A call of a model, and what it cost.
+//! A call of a model, and its cost.
 
 use pudu_base::{ModelCaller, RunId, ThreadId, Usage, UserId};
 
@@ -7,16 +7,16 @@ use pudu_base::{ModelCaller, RunId, ThreadId, Usage, UserId};
 pub struct Cost {
     /// The currency's code, such as `USD`.
     pub currency: String,
-    /// Millionths of it.
+    /// The amount, in millionths of the currency.
     pub micros: i64,
 }
 
-/// For whom a run spent.
+/// The person and user that a run spent for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spender {
     /// The account by which the person came; empty on the page and in the terminal.
     pub account: String,
-    /// The platform's id of the person; empty where nobody is known.
+    /// The platform's id of the person; empty if unknown.
     pub person: String,
     /// The user.
     pub user: UserId,
@@ -24,16 +24,16 @@ pub struct Spender {
     pub room: Option<UserId>,
 }
 
-/// A call of a model, and for whom it is made.
+/// A call of a model, and its beneficiary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCall {
-    /// Its id: nothing is counted twice under one.
+    /// Its id: spending is counted only once under one.
     pub id: String,
     /// The run for which it is made.
     pub run: RunId,
     /// The thread of that.
     pub thread: ThreadId,
-    /// For whom that works.
+    /// The person and user that the run works for.
     pub spender: Spender,
     /// The caller.
     pub caller: ModelCaller,
@@ -41,14 +41,14 @@ pub struct ModelCall {
     pub at: i64,
 }
 
-/// What a call cost.
+/// Spending of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallSpending {
     /// The model that answered.
     pub model: String,
-    /// Tokens, as the provider told them, or as they were estimated.
+    /// Tokens, as reported by the provider, or as estimated.
     pub usage: Usage,
-    /// Whether the provider told them.
+    /// Whether the provider reported them.
     pub reported: bool,
     /// Its cost; none where the model has no price.
     pub cost: Option<Cost>,

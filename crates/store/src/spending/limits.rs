@@ -1,7 +1,7 @@
 //! Budgets: how much of each is spent.
 //!
 //! A counter is made when a budget is first asked for, as the sum of the calls that are settled already, and each
-//! settlement adds to it from then on. So a limit that an operator sets today knows of what was spent before, and without
+//! settlement adds to it from then on. So a limit that an operator sets today includes earlier spending, and without
 //! any limit nothing is counted.
 
 use super::call::{CallSpending, ModelCall, tokens, total};
@@ -26,7 +26,7 @@ pub(crate) fn spent_before() -> &'static str {
     "DELETE FROM spending WHERE (run, call) IN (SELECT run, call FROM spending WHERE day < $1 LIMIT $2)"
 }
 
-/// What a budget is counted in.
+/// Unit of a budget.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetUnit {
     /// Tokens of prompts and replies.
@@ -45,20 +45,20 @@ impl BudgetUnit {
     }
 }
 
-/// A limit on what somebody spends.
+/// A limit on the spending of a run, user, room or account, or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetLimit {
     /// Whose spending it bounds.
     pub scope: BudgetScope,
-    /// The one of them: a run, a user, a room, an account, or nothing.
+    /// The id within the scope: a run, a user, a room, an account, or nothing.
     pub subject: String,
     /// The first day, since 1970 in UTC.
     pub since: i64,
     /// The day on which it is over.
     pub until: i64,
-    /// What is counted.
+    /// The unit.
     pub unit: BudgetUnit,
-    /// How much of it may be spent.
+    /// The maximum amount, in the unit.
     pub limit: i64,
 }
 
@@ -69,7 +69,7 @@ pub struct BudgetStanding {
     pub spent: i64,
     /// Reserved by calls that are under way.
     pub reserved: i64,
-    /// Whether people were told that little is left.
+    /// Whether people were warned that little is left.
     pub warned: bool,
 }
 
@@ -82,7 +82,7 @@ impl Db {
         self.read_much(limits, |limits, tx| Box::pin(standings(tx, limits))).await
     }
 
-    /// Notes that people were told that little of a budget is left; returns whether that is new.
+    /// Records that people were warned that little of a budget is left; returns whether that is new.
     pub async fn budget_warned(&self, limit: BudgetLimit, now: i64) -> Result<bool, StoreError> {
         self.write(&crash::BUDGET_WARNED, (limit, now), |(limit, now), tx| Box::pin(warned(tx, limit, *now)))
             .await
@@ -107,7 +107,7 @@ pub(super) async fn standings(
 }
 
 async fn warned(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<bool, StoreError> {
-    // Under another limit people are told anew.
+    // Under another limit people are warned again.
     const SQL: &str = "UPDATE budgets SET warned = $6
         WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
     spent(tx, limit, now).await?;

@@ -1,6 +1,6 @@
-//! Reservations: so much may a call spend of each budget that it is a part of. They are made before the call, and end when
-//! it is settled. One that a process left behind when it died is settled at the next start for its prompt, which the
-//! provider may have read; the reply it never told is nobody's.
+//! Reservations: the amount that a call may spend of each budget that it is a part of. They are made before the call,
+//! and end when it is settled. One that a process left behind when it died is settled at the next start for its prompt,
+//! which the provider may have read; the unreported reply is not charged.
 
 use super::{
     call::{CallSpending, Cost, ModelCall, Spender},
@@ -13,10 +13,10 @@ use crate::{
 };
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 
-/// So many reservations of processes before this one are settled in one transaction.
+/// Maximum number of earlier processes' reservations settled in one transaction.
 const MAX_LEFT: i64 = 500;
 
-/// What a call may cost if one model answers it.
+/// Maximum cost of a call if one model answers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallOffer {
     /// The model.
@@ -45,9 +45,9 @@ pub struct OfferCost {
 pub struct Reservation {
     /// The call.
     pub call: ModelCall,
-    /// What it may cost.
+    /// Its maximum cost.
     pub offer: CallOffer,
-    /// What it may cost with a cheaper model, and the share of a budget, in thousandths, from which that answers.
+    /// Its maximum cost with a cheaper model, and the share of a budget, in thousandths, from which that model answers.
     pub cheaper: Option<(CallOffer, i64)>,
     /// A reply of fewer tokens is not worth a call.
     pub least: i64,
@@ -71,11 +71,11 @@ pub enum ReserveOutcome {
     },
     /// Not before calls that are under way have ended: they may spend all that is left of the budget at this place.
     Busy(usize),
-    /// Not before a budget begins anew: it is used up, or what is left of it does not suffice.
+    /// Not before a budget begins again: it is used up, or the remaining part does not suffice.
     TooLittle {
         /// Its place.
         place: usize,
-        /// Spent of it.
+        /// Amount spent of the budget.
         spent: i64,
         /// Needed for the prompt and the shortest reply that is worth a call; none where that cannot be counted.
         needs: Option<i64>,
@@ -83,7 +83,7 @@ pub enum ReserveOutcome {
 }
 
 impl Db {
-    /// Reserves what a call may spend of each budget that it is a part of, or nothing.
+    /// Reserves a call's maximum spending of each budget that it is a part of, or nothing.
     pub async fn reserve(&self, reservation: Reservation) -> Result<ReserveOutcome, StoreError> {
         let data = (reservation, self.process().to_owned());
         self.write(&crash::RESERVE, data, |(reservation, owner), tx| {
@@ -104,8 +104,8 @@ impl Db {
         .await
     }
 
-    /// Settles what processes before this one had reserved and not settled, each for its prompt; returns how many. For
-    /// whoever has the database alone.
+    /// Settles the open reservations of earlier processes, each for its prompt; returns their number. For a process
+    /// that has the database alone.
     pub async fn settle_left(&self) -> Result<u64, StoreError> {
         let mut settled = 0;
         loop {
@@ -121,7 +121,8 @@ impl Db {
 }
 
 impl CallOffer {
-    /// Returns what it takes of a budget: for the prompt, and for the longest reply. None if that cannot be counted.
+    /// Returns the amounts that the offer takes of a budget: for the prompt, and for the longest reply. None if they
+    /// cannot be counted.
     fn amounts(&self, unit: &BudgetUnit) -> Option<(i64, i64)> {
         match (unit, &self.cost) {
             (BudgetUnit::Tokens, _) => Some((self.input, self.output)),
@@ -134,7 +135,7 @@ impl CallOffer {
 
     /// Returns how many tokens a reply may have for an amount of a budget; fewer than none where not even the prompt fits.
     fn affordable(&self, unit: &BudgetUnit, left: i64) -> i64 {
-        // What cannot be counted is too much.
+        // An amount that cannot be counted is too much.
         let Some((prompt, reply)) = self.amounts(unit) else { return -1 };
         let left = left.saturating_sub(prompt);
         if left < 0 {
@@ -153,7 +154,7 @@ impl CallOffer {
         self.amounts(unit).map(|_| self.takes(unit, least.min(self.output)))
     }
 
-    /// Returns what it takes of a budget with a reply of so many tokens.
+    /// Returns the amount that the offer takes of a budget with a reply of `output` tokens.
     fn takes(&self, unit: &BudgetUnit, output: i64) -> i64 {
         let Some((prompt, reply)) = self.amounts(unit) else { return i64::MAX };
         let share = match self.output {
@@ -184,7 +185,7 @@ async fn reserve(
     Ok(outcome)
 }
 
-/// Chooses which offer is taken, by what is spent of each limit and what is reserved. The cheaper one is from its share on,
+/// Chooses an offer, by the spent and the reserved amount of each limit. The cheaper one is chosen from its share on,
 /// and where the other one is too dear.
 fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (ReserveOutcome, &'r CallOffer) {
     let own = || (judge(reservation, &reservation.offer, standings, false), &reservation.offer);
@@ -302,7 +303,7 @@ pub(super) async fn release(tx: &mut Tx<'_>, call: &str) -> Result<(), StoreErro
 /// A reservation of a process that is gone.
 struct LeftReservation {
     call: ModelCall,
-    /// The user; empty if nobody knows them any more.
+    /// The user; empty if unknown by now.
     user: String,
     spent: CallSpending,
 }

@@ -10,8 +10,8 @@ use crate::{
 };
 use pudu_base::{Usage, UserId};
 
-/// Stores what a call of a user cost, and counts it in all budgets that it is a part of; of one that is settled already
-/// nothing. The user is empty where nobody knows them any more.
+/// Stores the spending of a user's call, and counts it in all budgets that it is a part of; a call that is settled
+/// already is skipped. The user is empty if unknown by now.
 pub(super) async fn spend(
     tx: &mut Tx<'_>,
     call: &ModelCall,

@@ -52,7 +52,7 @@ fn is_same(part: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
     // A signed part is whole.
     let is_signed = part.get("signature").is_some_and(|signature| !signature.is_null());
     field("type").0 == field("type").1 && index == of && !is_signed && (id.is_null() || other.is_null() || id == other)
-        // Encrypted parts come whole; without a place nothing tells them apart.
+        // Encrypted parts come whole; without a place they cannot be distinguished.
         && !(index.is_null() && part.contains_key("data"))
 }
 

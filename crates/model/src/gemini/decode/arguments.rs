@@ -39,7 +39,7 @@ enum PathStep<'a> {
 }
 
 impl StreamedCall {
-    /// Returns whether another call begins with what comes next: one of another name or id, or one that is whole.
+    /// Returns whether `call` begins another call: one of another name or id, or one that is whole.
     pub(super) fn is_followed_by(&self, call: &FunctionCallPart) -> bool {
         let other_id = call.id.is_some() && self.id.is_some() && call.id != self.id;
         let other_name = call.name.as_ref().is_some_and(|name| !name.is_empty() && *name != self.name);
@@ -113,7 +113,7 @@ fn steps(path: &str) -> Option<Vec<PathStep<'_>>> {
     (1..=MAX_STEPS).contains(&steps.len()).then_some(steps)
 }
 
-/// Reads what stands behind a bracket: a place, or a name between quotes.
+/// Reads the text behind a bracket: a place, or a name between quotes.
 fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
     for quote in ["'", "\""] {
         if let Some(quoted) = inner.strip_prefix(quote) {
@@ -125,7 +125,7 @@ fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
     Some((PathStep::Item(number.parse().ok().filter(|at| *at <= MAX_INDEX)?), tail))
 }
 
-/// Finds a place, and makes what leads to it. `None` where something else stands in the way.
+/// Finds a place, and makes the path to it. `None` if another value is in the way.
 fn place<'v>(root: &'v mut Value, steps: &[PathStep<'_>]) -> Option<&'v mut Value> {
     let mut at = root;
     for step in steps {

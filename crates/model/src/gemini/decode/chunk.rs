@@ -23,7 +23,7 @@ pub(super) struct PromptFeedback {
 }
 
 impl PromptFeedback {
-    /// Returns whether the prompt was refused. It is told for others too, with nothing but ratings.
+    /// Returns whether the prompt was refused. The feedback is sent for other prompts too, with nothing but ratings.
     pub(super) fn is_refusal(&self) -> bool {
         self.block_reason.as_deref().is_some_and(|reason| !matches!(reason, "" | "BLOCK_REASON_UNSPECIFIED"))
     }
@@ -81,7 +81,7 @@ impl FunctionCallPart {
         self.partial_args.is_some() || self.will_continue == Some(true)
     }
 
-    /// Returns whether more pieces of the call follow; the text that it ends with may tell it instead.
+    /// Returns whether more pieces of the call follow; its last piece of text may report it instead.
     pub(super) fn goes_on(&self) -> bool {
         let last = self.partial_args.as_ref().and_then(|pieces| pieces.last());
         self.will_continue.or(last.and_then(|piece| piece.will_continue)) == Some(true)
@@ -104,7 +104,7 @@ pub(super) struct PartialArgument {
     pub(super) will_continue: Option<bool>,
 }
 
-/// The usage as far as it is known. Chunks repeat it, some without all of it.
+/// The usage as far as it is known. Chunks repeat it, some only in part.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentUsage {
@@ -136,7 +136,7 @@ impl From<ContentUsage> for Usage {
         let reasoning = count(told.thoughts_token_count);
         Self {
             input: count(told.prompt_token_count).saturating_add(count(told.tool_use_prompt_token_count)),
-            // Thoughts are not in the reply here, and what was cached is in the prompt.
+            // Here the reply does not include thoughts, and the prompt includes cached tokens.
             output: count(told.candidates_token_count).saturating_add(reasoning),
             cached: count(told.cached_content_token_count),
             cache_writes: 0,

@@ -16,7 +16,7 @@ pub(super) struct MessageEvent {
     pub(super) error: Option<Value>,
 }
 
-/// The beginning of a message, or all of it.
+/// The beginning of a message, or a whole message.
 #[derive(Default, Deserialize)]
 pub(super) struct MessageDocument {
     pub(super) id: Option<String>,
@@ -58,7 +58,7 @@ struct MessageOutputDetails {
 }
 
 impl MessageUsage {
-    /// Takes what is told later. A gateway that tells the input at the end tells 0 at the beginning, and the other way
+    /// Takes later values. A gateway that reports the input at the end reports 0 at the beginning, and the other way
     /// round.
     pub(super) fn update(&mut self, later: Self) {
         self.input_tokens = self.input_tokens.max(later.input_tokens);
@@ -76,7 +76,7 @@ impl From<MessageUsage> for Usage {
         let (cached, cache_writes) =
             (told.cache_read_input_tokens.unwrap_or(0), told.cache_creation_input_tokens.unwrap_or(0));
         let usage = Self {
-            // What has to do with the cache is not in the input here.
+            // The input excludes tokens read from and written to the cache here.
             input: told.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(cache_writes),
             output: told.output_tokens.unwrap_or(0),
             cached,

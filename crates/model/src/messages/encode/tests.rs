@@ -167,7 +167,7 @@ fn a_paused_turn_goes_back_as_it_was() {
     assert_eq!(written[1]["content"][0]["text"], "So", "white space at the end is refused");
 }
 
-/// Returns where marks stand.
+/// Returns the places of marks.
 fn marks(body: &Value) -> Vec<String> {
     fn find(value: &Value, at: &str, found: &mut Vec<String>) {
         match value {
