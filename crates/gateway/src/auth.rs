@@ -29,7 +29,7 @@ use super::{
 };
 use axum::{http::Method, middleware};
 
-/// Accounts' tokens with what a list of them has.
+/// Shape of a list of tokens.
 const TOKENS: &str = "{tokens: [Token]}";
 
 /// Returns the scopes that a program's token needs for a route, whatever its query asks for besides.
@@ -110,7 +110,7 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         .merge(asked)
 }
 
-/// Routes of whoever is signed in.
+/// Routes of users who are signed in.
 pub(super) fn own_routes() -> Routes {
     let tokens = || {
         get(tokens::own, says("Lists the caller's tokens for programs.").gives(TOKENS)).post(

@@ -53,7 +53,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<S
     }
 }
 
-/// Forgets somebody whom an account knows by a code.
+/// Forgets a person that an account knows by a code.
 pub(super) async fn forget(
     State(gateway): State<GatewayState>,
     Path((name, person)): Path<(String, String)>,

@@ -84,7 +84,7 @@ pub(super) async fn set_password(
     }
 }
 
-/// Gives an account what was held without one.
+/// Gives an account the data that was held without one.
 pub(super) async fn adopt(
     State(gateway): State<GatewayState>,
     caller: Caller,

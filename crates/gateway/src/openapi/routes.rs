@@ -15,14 +15,14 @@ use schemars::SchemaGenerator;
 use std::{convert::Infallible, sync::Arc};
 use tower::{Layer, Service};
 
-/// Whose requests a route takes.
+/// Callers that a route admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everybody's, or those with a proof of their own.
+    /// Every caller, or requests with a proof of their own.
     Open,
-    /// Of whoever is known.
+    /// Identified callers.
     Known,
-    /// Of administrators.
+    /// Administrators.
     Admin,
 }
 
@@ -112,7 +112,7 @@ impl MethodRoutes {
         Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
     }
 
-    /// Takes bodies of so many bytes.
+    /// Limits the size of bodies, in bytes.
     pub(crate) fn limit(self, bytes: usize) -> Self {
         Self { router: self.router.layer(body_limit::layers(bytes)), operations: self.operations }
     }
@@ -200,7 +200,7 @@ impl Routes {
         self.behind(layer)
     }
 
-    /// Returns the router, and what its document is made of.
+    /// Returns the router, and the operations for its document.
     pub(crate) fn finish(self) -> (Router<GatewayState>, RouteList) {
         (self.router, RouteList { operations: self.operations, missing: self.missing })
     }
