@@ -18,7 +18,7 @@ use axum::{
 use pudu_client::base::UserId;
 use std::net::SocketAddr;
 
-/// Lets through who may use the API.
+/// Admits callers who may use the API.
 pub(super) async fn check(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -1,7 +1,7 @@
 //! Sign-in, as DeerFlow's web frontend knows it: sessions in cookies, accounts with passwords, tokens for programs.
 //!
-//! `identify.rs` says who makes a request; everything else is the routes under `/api/v1/auth`, and those by which an
-//! administrator looks after accounts.
+//! `identify.rs` identifies the caller of a request; everything else is the routes under `/api/v1/auth`, and those by
+//! which an administrator looks after accounts.
 
 mod accounts;
 mod answer;

@@ -159,7 +159,7 @@ pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Pa
 }
 
 impl GatewayState {
-    /// Returns the people of chats who are a user.
+    /// Returns a user's identities on chat platforms.
     async fn linked(&self, user: &UserId) -> Result<Vec<Identity>, StoreError> {
         let identities = self.0.shared.db.within(STORE_TIMEOUT).identities().await?.into_iter();
         Ok(identities

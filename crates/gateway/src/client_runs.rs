@@ -286,7 +286,7 @@ pub(super) async fn delete(
     answer(deleted.await)
 }
 
-/// Waits for a run, and answers with the values of its thread. Those who want a stream get one.
+/// Waits for a run, and answers with the values of its thread. Clients that want a stream get one.
 pub(super) async fn join(
     State(gateway): State<GatewayState>,
     caller: Caller,

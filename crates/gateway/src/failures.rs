@@ -19,7 +19,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Maximum number of peers remembered; further ones are not counted before one of those is forgotten.
 const MAX_TRACKED_PEERS: usize = 4096;
 
-/// The failures of late.
+/// The recent failures.
 #[derive(Debug, Default)]
 pub(super) struct Failures(Mutex<HashMap<IpAddr, FailureCount>>);
 
@@ -61,7 +61,7 @@ impl FailureCount {
     }
 }
 
-/// Returns who asks; `None` behind a proxy that does not say it.
+/// Returns the client; `None` behind a proxy that does not name it.
 pub(super) fn peer(connected: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
     let connected = connected.to_canonical();
     if !may_be_proxy(connected) {

@@ -246,7 +246,7 @@ impl Inner {
     }
 }
 
-/// Lets through who is not another site, and who follows a link from there.
+/// Admits requests that are addressed to this gateway, also by a link of another site.
 pub(super) async fn same_site(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A task as it is kept with its run.
+/// A task in the form that is stored with its run.
 #[derive(Debug, Deserialize, Serialize)]
 struct StoredTask {
     input: Vec<Human>,
@@ -136,7 +136,7 @@ pub(super) async fn read(
     Ok(ReadRequest { run, modes, cancels, ignored })
 }
 
-/// Refuses an agent that there is not.
+/// Refuses an agent that does not exist.
 pub(super) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), Refusal> {
     match client.custom_agent(name, Some(user)).await {
         Ok(_) => Ok(()),

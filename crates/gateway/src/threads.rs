@@ -300,7 +300,7 @@ pub(super) async fn show(
     answer(shown.await)
 }
 
-/// Returns the values of a thread as it is.
+/// Returns the current values of a thread.
 pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Result<Box<RawValue>, Refusal> {
     gateway.0.shared.client.values(thread).await.map_err(|error| unavailable(&error))
 }

@@ -30,7 +30,7 @@ pub(super) struct UsageQuery {
     days: Option<u32>,
 }
 
-/// Lists who spent how much, and the budgets.
+/// Lists the spending and the budgets.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Query(asked): Query<UsageQuery>,
@@ -80,7 +80,7 @@ pub async fn facts(
     }))
 }
 
-/// Adds to a row about a user who that is, as far as anyone knows.
+/// Adds the name of the user to a row, as far as it is known.
 fn name_person(row: &mut Value, known: &[KnownUser]) {
     let user = row["name"].as_str().unwrap_or_default();
     let label = known.iter().find(|one| one.user.as_str() == user).and_then(KnownUser::label);

@@ -33,7 +33,7 @@ pub(super) struct SetPassword {
     password: SecretString,
 }
 
-/// Lists who signs in.
+/// Lists the accounts that sign in.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
     match gateway.0.shared.db.user_accounts().await {
         Ok(all) => {

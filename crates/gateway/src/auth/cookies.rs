@@ -28,7 +28,7 @@ pub(super) struct CookiePolicy {
 }
 
 impl CookiePolicy {
-    /// Decides by the person's wish and by how the browser came.
+    /// Decides by the person's choice and by the connection of the browser.
     pub(super) fn of(headers: &HeaderMap, remember: Option<bool>, insecure: bool) -> Self {
         let secure = origin::is_https(headers);
         let remember = remember.unwrap_or_else(|| cookie(headers, PERSISTENT) != Some("0"));

@@ -52,7 +52,7 @@ pub(crate) enum Proof {
     Local,
 }
 
-/// A request, as far as it says who makes it.
+/// The parts of a request that identify its caller.
 #[derive(Clone, Copy)]
 pub(crate) struct ShownRequest<'r> {
     pub(crate) method: &'r Method,

@@ -20,7 +20,7 @@ const LOCKOUT: Duration = Duration::from_secs(300);
 /// Maximum number of addresses and names remembered; the ones that failed longest ago are forgotten first.
 const MAX_TRACKED: usize = 8192;
 
-/// The attempts of late.
+/// The recent attempts.
 #[derive(Default)]
 pub(super) struct AttemptLimits(Mutex<HashMap<AttemptKey, AttemptCount>>);
 

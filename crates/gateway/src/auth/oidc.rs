@@ -1,5 +1,5 @@
-//! Sign-in by a provider that speaks OpenID Connect: the authorization code flow. The browser is sent to the provider and comes back
-//! with a code, for which the provider says who it is.
+//! Sign-in by a provider that speaks OpenID Connect: the authorization code flow. The browser is sent to the provider
+//! and comes back with a code, which the provider exchanges for the person's identity.
 //!
 //! An account belongs to a provider's issuer and subject. An e-mail address never selects an existing account.
 

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use pudu_config::AuthConfig;
 use std::net::IpAddr;
 
-/// Returns who asks, as far as it can be known.
+/// Returns the client's address, as far as it can be known.
 pub(super) fn client(config: &AuthConfig, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
     let connected = connected.to_canonical();
     let trusted = |address: &IpAddr| config.trusted_proxies.iter().any(|network| network.contains(address));

@@ -1,4 +1,4 @@
-//! Sessions: a signed note of who signed in, and which version of their sessions it is.
+//! Sessions: a signed note of the user who signed in, and of the version of their sessions.
 //!
 //! It is a JSON Web Token with HMAC-SHA256, as DeerFlow's, so that a secret which both know lets a browser stay signed in when
 //! one takes the other's place. Nothing else is read: a library of all of JOSE's ways would be many ways to go wrong.

@@ -27,7 +27,7 @@ pub(super) struct WantedToken {
     name: String,
     scopes: Vec<String>,
     expires_in_days: Option<i64>,
-    /// For an administrator: whose it is to be. One's own routes do not look at it.
+    /// For an administrator: the user of the token. The caller's own routes ignore it.
     user: Option<String>,
 }
 

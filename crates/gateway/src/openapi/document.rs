@@ -44,7 +44,7 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (503, "Unavailable", "The daemon or its store cannot answer now; the request may be sent again."),
 ];
 
-/// The operations of a gateway, and the document made of them when it is first asked for.
+/// The operations of a gateway, and the document made from them at the first request.
 pub(crate) struct Document {
     routes: RouteList,
     text: OnceLock<Bytes>,

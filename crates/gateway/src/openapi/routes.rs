@@ -138,7 +138,7 @@ impl Routes {
         self
     }
 
-    /// Adds an address of a part that there is not, which answers 404 with the reason.
+    /// Adds an address of a part that is not supported, which answers 404 with the reason.
     pub(crate) fn missing(mut self, path: &str, part: unsupported::Part) -> Self {
         self.missing.push(MissingPart { path: path.to_owned(), why: part.told() });
         // The body is read, as the connection would end with an answer that leaves it.

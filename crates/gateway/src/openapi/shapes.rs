@@ -1,7 +1,7 @@
 //! Types of answers, in a short notation.
 //!
 //! Most handlers write their answers with `json!`, in the shapes of DeerFlow's API; a type for each would say everything
-//! twice. The notation lists the keys that every answer has: `{id: string, title?: string|null, files: [File], more: any}`.
+//! twice. The notation has the keys of every answer: `{id: string, title?: string|null, files: [File], more: any}`.
 //! A name with a capital refers to a type of [`NAMED`]; `?` behind a key makes it optional, `|` joins alternatives.
 //! An object may have further keys.
 
