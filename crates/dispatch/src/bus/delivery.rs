@@ -117,8 +117,8 @@ pub(super) struct Deliverer {
     oldest: Arc<AtomicU64>,
 }
 
-/// Gives up the files of a reply that is too old to be tried on; its words mention them then. Returns whether there was
-/// something to give up.
+/// Gives up the files of a reply that is too old to be tried on but has more than them; its words mention them then.
+/// Returns whether there was something to give up.
 fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
     let last = !view.files.is_empty() && !hurry.is_stopped();
     if last {

@@ -27,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// Time after which an event that waits for its outcome is dispatched again if no handler holds it, in milliseconds.
 /// Only a few milliseconds are between its commit and the moment it is held.
 const FORGOTTEN: i64 = 15_000;
-/// Minimum of the number of events, of all accounts, that may be on their way into the store.
+/// Minimum capacity for events, of all accounts, that are on their way into the store.
 const MIN_QUEUED_EVENTS: usize = 1024;
 
 /// An event that was kept and waits for its outcome.
