@@ -6,13 +6,13 @@ use pudu_client::store::TurnRow;
 
 #[derive(Default)]
 pub(super) struct Absent {
-    /// Turns of a process before this one, and what people said to them.
+    /// Turns of an earlier process, with the messages that belong to each.
     pub(super) turns: Vec<(TurnRow, Vec<InboxItem>)>,
     pub(super) events: Vec<InboxItem>,
 }
 
 impl Absent {
-    /// Takes out what waits for an account.
+    /// Takes out the turns and events that wait for an account.
     pub(super) fn take(&mut self, account: &str) -> Self {
         Self {
             turns: self.turns.extract_if(.., |(row, _)| row.account == account).collect(),

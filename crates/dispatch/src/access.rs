@@ -16,18 +16,18 @@ pub struct Access {
     pub users: Allow,
     /// Chats.
     pub chats: Allow,
-    /// Whether people make themselves known by a code; who is not listed has to.
+    /// Whether people make themselves known by a code; a person who is not listed has to.
     pub pairing: bool,
 }
 
 /// Verdict of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessVerdict {
-    /// Speak.
+    /// Let the sender speak.
     Welcome,
-    /// Be told politely that it cannot be.
+    /// Send a polite refusal.
     Refuse,
-    /// No sign at all.
+    /// Give no sign at all.
     Ignore,
 }
 
@@ -56,12 +56,12 @@ impl Access {
             }
     }
 
-    /// Judges who shows a code where: strangers may, but in no chat in which nobody is answered.
+    /// Returns whether a code in this event is accepted: strangers may show one, but in no chat that gets no answers.
     pub fn takes_code(&self, inbound: &Inbound) -> bool {
         inbound.addressed && (inbound.private || self.chats.permits(&inbound.address.chat))
     }
 
-    /// Judges who did something where. `known`: they made themselves known by a code.
+    /// Judges an event. `known`: its sender made themselves known by a code.
     pub fn judge(&self, inbound: &Inbound, known: bool) -> AccessVerdict {
         if !inbound.addressed {
             return AccessVerdict::Ignore;
@@ -83,7 +83,7 @@ impl Access {
 pub struct PairedPeople(RwLock<BTreeSet<(String, String)>>);
 
 impl PairedPeople {
-    /// Reads who is known.
+    /// Reads the people who are known by a code.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let paired = db.paired().await?.into_iter().map(|paired| (paired.account, paired.person));
         Ok(Self(RwLock::new(paired.collect())))
@@ -105,17 +105,17 @@ impl PairedPeople {
     }
 }
 
-/// A stranger is told once in this time.
+/// Minimum interval between two refusals to the same stranger.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 /// Maximum number of strangers remembered.
 const MAX_TRACKED_STRANGERS: usize = 4096;
 
-/// Remembers who was refused, so that nobody is told with each message.
+/// Remembers refused strangers, so that they do not get a refusal for each message.
 #[derive(Debug, Default)]
 pub struct Refusals(Mutex<HashMap<String, Instant>>);
 
 impl Refusals {
-    /// Returns whether this stranger is to be told now.
+    /// Returns whether this stranger gets a refusal now.
     pub fn due(&self, account: &str, sender: &str, now: Instant) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_, at| now.duration_since(*at) < EVERY);

@@ -22,7 +22,7 @@ use std::{
 /// DeerFlow's ceiling for a run's steps, where the configuration sets none.
 const MAX_STEPS: u32 = 1000;
 
-/// One account: its channel and whom it listens to. Conversations keep it while its channel is replaced.
+/// One account: its channel and the people that it listens to. Conversations keep it while its channel is replaced.
 pub struct Account {
     channel: RwLock<Arc<dyn Channel>>,
     policy: RwLock<Arc<AccountRules>>,
@@ -33,15 +33,15 @@ pub struct Account {
 pub struct AccountRules {
     /// People and chats that may use the bot.
     pub access: Access,
-    /// What a message does during a run.
+    /// Effect of a message during a run.
     pub mode: FollowUpMode,
     /// The agent that answers, and how.
     pub session: config::SessionOverrides,
-    /// Ids of the approvers; if empty, the person for whom the run works.
+    /// Ids of the approvers; if empty, the person that the run works for.
     pub approvers: BTreeSet<String>,
-    /// Whether people choose who answers, where the configuration says so.
+    /// Whether people choose the agent that answers, where the configuration says so.
     pub agent_choice: Option<Choosing>,
-    /// The time zone of its people, which the model is told.
+    /// The time zone of its people, which the model receives.
     pub timezone: TimeZone,
     /// Maximum number of model calls that a session may set for a run.
     pub max_steps: u32,
@@ -56,9 +56,9 @@ pub struct AccountRules {
 pub struct AgentSession {
     /// The agent; `None` is the lead agent.
     pub agent: Option<String>,
-    /// The model, where nobody chose another.
+    /// The model, unless people chose another.
     pub model: Option<String>,
-    /// How hard the model thinks, where nobody chose.
+    /// How hard the model thinks, unless people chose that.
     pub thinking: Option<Thinking>,
     /// How many model calls a run may take.
     pub steps: Option<u32>,
@@ -71,7 +71,7 @@ pub struct AgentSession {
     pub agents_of: Option<UserId>,
     /// Rights of a run to change agents.
     pub authoring: Authoring,
-    /// The user for whom a run works.
+    /// The user that a run works for.
     pub user: UserId,
 }
 
@@ -92,8 +92,8 @@ impl AccountRules {
         }
     }
 
-    /// Returns the language of the answer to an event: the account's, or else the person's, where the platform tells
-    /// it and there is a catalogue, or else English.
+    /// Returns the language of the answer to an event: the account's, or else the person's, if the platform reports it
+    /// and there is a catalogue, or else English.
     pub(super) fn language(&self, inbound: &Inbound) -> Language {
         let person = || inbound.sender.language.as_deref().and_then(Language::of_person);
         self.language.or_else(person).unwrap_or_default()
@@ -104,13 +104,13 @@ impl AccountRules {
         clock::told(clock::now(), &self.timezone)
     }
 
-    /// Returns a clock that tells that.
+    /// Returns a clock that yields the same as `now`.
     pub(super) fn clock(&self) -> WallClock {
         let zone = self.timezone.clone();
         WallClock::new(move || clock::told(clock::now(), &zone))
     }
 
-    /// Returns what holds for runs that answer a person.
+    /// Returns the settings of runs that answer a person.
     pub fn session(&self, person: &str) -> AgentSession {
         let session = self.session.of_user(person);
         let text = |key| session.context.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -190,7 +190,7 @@ impl Account {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// Lets nobody speak to it any more. What waits already is answered by whom it was said to.
+    /// Admits no further messages. Waiting messages are still answered.
     pub fn close(&self) {
         self.set_policy(AccountRules { access: Access::nobody(), ..(*self.policy()).clone() });
     }

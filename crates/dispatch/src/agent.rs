@@ -1,4 +1,4 @@
-//! Which agent answers in a conversation: what people choose with `/agent`, within what the account allows.
+//! The agent that answers in a conversation: people's choice with `/agent`, within the limits of the account.
 //!
 //! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
 //! one from before neither.
@@ -36,7 +36,7 @@ pub(super) enum AgentChoice {
 }
 
 impl AgentChoice {
-    /// Reads what is stored.
+    /// Parses a stored choice.
     pub(super) fn parse(text: &str) -> Self {
         if let Some(name) = text.strip_prefix(NEW) {
             return Self::New(name.to_owned());
@@ -121,7 +121,7 @@ pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<Cu
     shared.client.custom_agent(session.agent.as_ref()?, session.agents_of.as_ref()).await.ok()
 }
 
-/// Returns the skills of a session's agent: everybody's, and those of a user.
+/// Returns the skills of a session's agent: the shared ones, and those of a user.
 pub(super) async fn skills(shared: &Shared, session: &AgentSession, user: &UserId) -> Arc<[Skill]> {
     if matches!(session.authoring, Authoring::New(_) | Authoring::Lead) {
         return Arc::default();
@@ -173,7 +173,7 @@ pub(super) async fn withheld(
 }
 
 impl AgentSession {
-    /// Returns the name of who answers.
+    /// Returns the name of the agent that answers.
     pub(super) fn agent_name(&self, language: Language) -> String {
         match (&self.authoring, &self.agent) {
             (Authoring::New(name), _) => language.agent_being_made(name),

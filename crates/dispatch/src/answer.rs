@@ -1,4 +1,4 @@
-//! Answers of a conversation to single events, such as commands, in the language of whoever is answered.
+//! Answers of a conversation to single events, such as commands, in the language of the sender.
 
 use super::{conversation::ConversationActor, reply};
 use crate::bus::InboxItem;

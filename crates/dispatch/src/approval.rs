@@ -1,9 +1,8 @@
-//! Somebody presses Approve or Deny.
+//! Presses of Approve or Deny.
 //!
-//! Only a press decides, never a typed text, and only for those who may: the one for whom the run works, or
-//! those whom the operator named for the account. Where a chat shows no buttons its channel offers numbers, and
-//! hands in the press that an offered number stands for. What is decided on is the stored question, not what the
-//! press says.
+//! Only a press decides, never a typed text, and only of people who may: the person that the run works for, or those
+//! that the operator named for the account. Where a chat shows no buttons its channel offers numbers, and passes on the
+//! press that an offered number represents. The decision concerns the stored question, not the content of the press.
 
 use super::{account::Account, reply, shared::Shared};
 use crate::bus::InboxItem;
@@ -23,7 +22,7 @@ pub(super) fn action(key: &str, approve: bool) -> String {
     format!("{}{key}", if approve { APPROVE } else { DENY })
 }
 
-/// Returns the turn that brings people all of what is asked, where that is too long for the question.
+/// Returns the turn that delivers the whole question, if that is too long for the message.
 pub(super) fn reading(key: &str) -> TurnId {
     TurnId(format!("asked-{key}"))
 }
@@ -36,8 +35,8 @@ pub(super) fn pressed(kind: &InboundKind) -> Option<(&str, bool)> {
 }
 
 impl Shared {
-    /// Decides a question, if this person may. The message with the question shows what came of it; only who
-    /// may not, or comes too late, is told.
+    /// Decides a question, if this person may. The message with the question shows the outcome; only a person who may
+    /// not, or comes too late, gets an answer.
     pub(super) async fn decide(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -78,12 +77,12 @@ impl Shared {
             );
             return Err(Language::approval_not_yours);
         }
-        // Whoever has not got all of it would decide on what the question shows of it.
+        // Without the whole text, the person would decide on the part that the question shows.
         if approve && self.db.is_undelivered(&reading(key)).await.map_err(broken)? {
             tracing::info!(approval = key, "refused an approval of what has not been delivered whole");
             return Err(Language::approval_unread);
         }
-        // Some platforms tell no name with a press.
+        // Some platforms report no name with a press.
         let by = if asked.person == sender.id { &asked.name } else { &sender.name };
         let decided = approvals.decide(key, approve, by).await.map_err(broken)?;
         // A press that a platform delivers again finds its own decision.

@@ -58,7 +58,7 @@ pub(super) fn join(words: &str, recorded: &[String]) -> String {
     all.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The files that come with one turn, and how much of them is still taken.
+/// The files that come with one turn, and the limits for further ones.
 pub(super) struct Basket<'a> {
     shared: &'a Shared,
     account: &'a Account,
@@ -142,7 +142,7 @@ impl<'a> Basket<'a> {
         let mut file = kept?;
         if self.read {
             let read = self.shared.client.read_document(self.thread, &mut file);
-            // Who stops the turn does not want to wait for it.
+            // A person who stops the turn does not want to wait for it.
             self.cancel.run_until_cancelled(read).await;
         }
         Ok((file, heard))

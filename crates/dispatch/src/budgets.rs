@@ -1,4 +1,4 @@
-//! Budgets in words: what is left of them, that little is, and that nothing is.
+//! Budgets in words: the rest, that little is left, and that nothing is.
 
 use pudu_client::{
     BudgetNotice, BudgetState,
@@ -7,8 +7,8 @@ use pudu_client::{
 };
 use pudu_texts::Language;
 
-/// Returns what is told when a budget is used up, does not suffice, or may be used up by calls under way. Where others
-/// read it, a person's budget has the name of the one who asked, and what is left of it is not told.
+/// Returns the message about a budget that is used up, does not suffice, or may be used up by calls under way. Where
+/// others read it, a person's budget has the asker's name, and its rest is not shown.
 pub(super) fn refused(language: Language, used: &UsedBudget, asker: Option<&str>) -> String {
     let asker = asker.filter(|_| used.scope == BudgetScope::Person);
     let whose = match asker {
@@ -63,7 +63,7 @@ fn short_amount(language: Language, short: &ShortBudget, amount: i64) -> String 
     }
 }
 
-/// Returns what is told once of a budget of which little is left.
+/// Returns the notice, given once, that little is left in a budget.
 pub(super) fn near(language: Language, notice: &BudgetNotice) -> String {
     let BudgetNotice { state, cheaper, too_dear } = notice;
     let (whose, percent) = (whose(language, state.rule.scope), percent(state));

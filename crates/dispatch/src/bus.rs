@@ -1,6 +1,6 @@
 //! Events that come in and replies that go out, stored until they are done.
 //!
-//! Deliberately absent: who may speak and what is answered; that is the dispatcher's.
+//! Deliberately absent: access and answers; those are the dispatcher's.
 
 mod concealed;
 mod delivery;

@@ -1,10 +1,10 @@
-//! Somebody presses one of the choices below a finished reply.
+//! Presses of the choices below a finished reply.
 //!
-//! The choice is noted in the message, with the name of who pressed, the others go, and no further press below it
-//! starts anything. A message that takes no change stays as it is, and the choice is said below it, alone. A number
-//! that is typed where nothing can be pressed comes here as a press, too. First the record, then the effect: a press
-//! that a crash cut finds its own record and goes on. Deliberately absent: what is asked while a run waits
-//! (`approval.rs`).
+//! The choice is noted in the message, with the name of the person who pressed, the other choices go, and no further
+//! press below it starts anything. A message that takes no change stays unchanged, and the choice is said below it,
+//! alone. A number that is typed where nothing can be pressed comes here as a press, too. First the record, then the
+//! effect: a press that a crash cut finds its own record and continues. Deliberately absent: questions of a run that
+//! waits (`approval.rs`).
 
 use super::{account::Account, reply, shared::Shared};
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
@@ -17,16 +17,16 @@ use pudu_kit::clock;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// Maximum number of times that a message is looked for which a press stands below.
+/// Maximum number of times that the message above a press is looked for.
 const LOOKS: u32 = 20;
-/// Interval between two of them.
+/// Interval between two lookups.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// So many characters of a name or a label are shown.
+/// Maximum length of a shown name or label, in characters.
 const MAX_SHOWN_CHARS: usize = 100;
 
 impl Shared {
-    /// Notes what somebody chose, if the press is one of a choice. Tells whether the press counts: one below a
-    /// reply that was answered already does not.
+    /// Records the choice, if the press is one of a choice. Returns whether the press counts: one below a reply that
+    /// was answered already does not.
     pub(super) async fn choose(self: &Arc<Self>, account: &Arc<Account>, arrival: &InboxItem) -> bool {
         let InboundKind::Press { action } = &arrival.inbound.kind else { return true };
         let address = &arrival.inbound.address;
@@ -45,7 +45,7 @@ impl Shared {
         true
     }
 
-    /// Returns the reply that a message shows. Somebody may press before the store knows the message: while a reply is
+    /// Returns the reply that a message shows. A person may press before the store knows the message: while a reply is
     /// on its way into the chat, it is looked for again.
     async fn offered(&self, address: &Address, message: &str) -> Option<Offered> {
         let read = || self.db.offered(&address.account, &address.chat, message);
@@ -56,7 +56,7 @@ impl Shared {
             if found.is_some() {
                 break;
             }
-            // Asked before the next look: what was on its way then may be known by now.
+            // Checked before the next lookup: a reply that was on its way then may be known by now.
             let settled = self.knows(address, message).await || !self.delivers_into(address).await;
             found = look().await;
             if settled {
@@ -83,7 +83,7 @@ impl Shared {
         })
     }
 
-    /// Shows what was chosen in the message. Nobody waits for it.
+    /// Shows the choice in the message, in the background.
     fn show_choice(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -110,8 +110,8 @@ impl Shared {
     }
 }
 
-/// Returns a reply with what was chosen in the place of the choices, also as it is kept; nothing where the action is
-/// none of them.
+/// Returns a reply with the choice in the place of the choices, also in its stored form; `None` if no choice has the
+/// action.
 fn chosen(offered: &Offered, action: &str, name: &str) -> Option<(FinalView, String)> {
     let view: FinalView = serde_json::from_str(offered.final_view.as_deref()?).ok()?;
     let choice = view.choices.iter().find(|choice| choice.action == action)?;

@@ -85,7 +85,7 @@ pub(super) fn exists(command: &SlashCommand) -> bool {
     find(command).is_some()
 }
 
-/// Returns a command with its work; one that nobody knows is answered with a suggestion.
+/// Returns a command with its work; an unknown one is answered with a suggestion.
 pub(super) fn call(command: SlashCommand) -> CommandCall {
     let run = find(&command).map_or(unknown::RUN, |spec| spec.run);
     CommandCall { command, run }
@@ -111,7 +111,7 @@ fn started_by_people(skills: &[Skill]) -> impl Iterator<Item = &Skill> {
     skills.iter().filter(|skill| skill.invocation.by_people)
 }
 
-/// Returns the first sentence of what a skill is for.
+/// Returns the first sentence of a skill's description.
 pub fn brief(about: &str) -> String {
     let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = words.split_once(". ").map_or(words.as_str(), |(first, _)| first).trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Keeps each account connected as the configuration says: one that was edited connects anew, and no other.
+//! Keeps each account connected as configured: an edited account reconnects, and no other.
 
 use crate::{
     Access, Account, AccountRules, Dispatcher, Shared,
@@ -37,7 +37,7 @@ struct ConnectionTable {
     open: HashMap<String, AccountConnection>,
     /// Accounts that are not configured any more. Conversations that are awake still know them.
     retired: HashMap<String, Arc<Account>>,
-    /// Accounts that could not be connected, so that each failure is told once.
+    /// Accounts that could not be connected, so that each failure is reported once.
     failed: HashMap<String, u64>,
     /// The page and the terminal, which no configuration changes.
     local: Option<Listener>,
@@ -63,7 +63,7 @@ impl Connections {
         Self { shared, dispatcher, stop, book: Mutex::default() }
     }
 
-    /// Starts to listen on every account that there is. `wanted` is what they were made from.
+    /// Starts to listen on every account. `wanted` is the configuration that the accounts were made from.
     pub async fn open(&self, wanted: &[config::AccountConfig], local: Arc<LocalChannel>) {
         let mut book = self.book.lock().await;
         book.local = Some(self.listen(local));
@@ -74,7 +74,7 @@ impl Connections {
         }
     }
 
-    /// Brings the accounts to what an edited configuration says. One that cannot be made stays as it was.
+    /// Brings the accounts to the state of an edited configuration. One that cannot be made stays unchanged.
     pub async fn follow(&self, hot: &HotConfig) {
         let mut book = self.book.lock().await;
         let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
@@ -99,7 +99,7 @@ impl Connections {
         }
     }
 
-    /// Connects one account anew; the others do not notice.
+    /// Reconnects one account; the others are not affected.
     pub async fn restart(&self, name: &str, hot: &HotConfig) -> Result<()> {
         let mut book = self.book.lock().await;
         match hot.accounts.iter().find(|account| account.name == name) {
@@ -131,7 +131,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Takes an account out: nobody may speak to it any more.
+    /// Takes an account out: it admits no further messages.
     fn retire(&self, book: &mut ConnectionTable, name: &str) {
         let Some(account) = self.shared.accounts.get(name) else { return };
         self.shared.accounts.remove(name);

@@ -29,20 +29,20 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// An actor that has nothing to do for so long goes.
+/// Time without work after which an actor ends.
 const IDLE: Duration = Duration::from_secs(60);
-/// Files sent together arrive one by one; the last is awaited for so long.
+/// Time to wait for the last file: files sent together arrive one by one.
 const ALBUM: Duration = Duration::from_millis(600);
 
 /// An event for a conversation.
 pub(super) enum ConversationEvent {
-    /// Somebody said something.
+    /// A message or another event to answer.
     Say(Box<InboxItem>),
-    /// Somebody changed or took back a message. The change may make a command of it.
+    /// A message was changed or taken back. The change may turn it into a command.
     Change(Box<InboxItem>, Option<CommandCall>),
-    /// Somebody gave a command.
+    /// A command was given.
     Command(Box<InboxItem>, CommandCall),
-    /// A turn that a restart cut goes on.
+    /// A turn that a restart cut continues.
     Resume(Box<TurnJob>),
     /// A reply that a restart cut is delivered before anything else is said.
     Redeliver(Box<KnownReply>),
@@ -61,18 +61,18 @@ pub(super) type CommandFn =
 /// A reply that is known, and where it goes.
 pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
 
-/// A conversation's state while its actor lives. What must survive is in the store.
+/// A conversation's state while its actor lives. State that must survive is in the store.
 pub(super) struct ConversationActor {
     pub(super) shared: Arc<Shared>,
     pub(super) account: Arc<Account>,
     pub(super) key: String,
     pub(super) waiting: VecDeque<InboxItem>,
     pub(super) running: Option<RunningTurn>,
-    /// A wish to ask the last question again, or to summarise, once the run is over.
+    /// A request to ask the last question again, or to summarise, once the run is over.
     pub(super) again: Option<InboxItem>,
     /// Turns of a process before this one that wait for each other.
     later: VecDeque<ConversationEvent>,
-    /// Whether what waits came while a run was at work.
+    /// Whether the waiting messages came while a run was at work.
     follow_up: bool,
 }
 
@@ -183,8 +183,8 @@ impl ConversationActor {
         }
     }
 
-    /// Hands a message to the run; what it does not take waits, and so does what somebody else is to answer, or with
-    /// options of its own.
+    /// Hands a message to the run. A message that the run does not take waits, and so does one with options of its own,
+    /// or one that another agent is to answer.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: InboxItem) {
         let (session, people) = (Some(self.session(&arrival.inbound).await), input::members([&arrival]));
@@ -233,12 +233,12 @@ impl ConversationActor {
         self.shared.inbox.finish(&done).await;
     }
 
-    /// Stops the run; what it said so far is kept and shown. Tells whether there was one.
+    /// Stops the run; its words so far are kept and shown. Returns whether there was one.
     pub(super) fn stop(&self) -> bool {
         self.running.as_ref().inspect(|running| running.stop()).is_some_and(RunningTurn::works)
     }
 
-    /// Stops files that are on their way. Tells whether a reply is being delivered.
+    /// Stops files that are on their way. Returns whether a reply is being delivered.
     pub(super) fn stop_files(&self) -> bool {
         let delivering = self.running.as_ref().filter(|running| !running.works());
         let stopped = delivering.map(|running| running.delivering.hurry.stop()).is_some();
@@ -274,8 +274,8 @@ impl ConversationActor {
         Some(newest.came + window)
     }
 
-    /// Answers what waits with one turn, as far as the same is to answer it with the same settings; what is to be
-    /// asked again comes after all that.
+    /// Answers the waiting messages with one turn, as far as the same agent answers them with the same settings; a
+    /// question that is to be asked again comes after all that.
     async fn begin(&mut self) {
         if self.waiting.is_empty() {
             match self.again.take() {
@@ -291,8 +291,8 @@ impl ConversationActor {
         self.open(said, record, TurnWork::Answer).await;
     }
 
-    /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
-    /// person's agent by speaking beside them.
+    /// Takes the first message, and all behind it up to one that another agent is to answer: a person does not get
+    /// another person's agent by speaking beside them.
     async fn together(&mut self, record: Option<&ConversationRow>) -> Vec<InboxItem> {
         let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
@@ -311,7 +311,7 @@ impl ConversationActor {
         self.waiting.drain(..count).collect()
     }
 
-    /// Opens a turn for what was said and starts it.
+    /// Opens a turn for messages and starts it.
     pub(super) async fn open(
         &mut self,
         said: Vec<InboxItem>,
@@ -404,10 +404,10 @@ impl ConversationActor {
         });
     }
 
-    /// A turn is over: what was to steer it and came too late waits for the next.
+    /// A turn is over: messages that came too late to steer it wait for the next.
     async fn ended(&mut self, end: Option<TurnEnd>) {
         let Some(running) = self.running.take() else { return };
-        // What the run saw of that is taken back already.
+        // The part that the run saw is taken back already.
         let dropped = running.control.steering.is_goal_dropped();
         if let Some(record) = if dropped { self.record().await } else { None } {
             drop(self.shared.client.clear_goal(&record.thread));
@@ -432,10 +432,10 @@ impl ConversationActor {
         }
     }
 
-    /// Gives the conversation a new thread, and stops what works on the old one.
+    /// Gives the conversation a new thread, and stops the run on the old one.
     pub(super) async fn begin_anew(&mut self, arrival: &InboxItem) {
         self.stop();
-        // What was to be asked again belongs to the old conversation.
+        // A question to ask again belongs to the old conversation.
         if let Some(again) = self.again.take() {
             self.shared.inbox.finish(&[again.id]).await;
         }
@@ -456,13 +456,13 @@ impl ConversationActor {
         self.shared.owner(&self.key, &arrival.inbound, threads)
     }
 
-    /// Returns what is stored of the conversation.
+    /// Returns the stored record of the conversation.
     pub(super) async fn record(&self) -> Option<ConversationRow> {
         let read = || self.shared.db.conversation(&self.key);
         retry_until_stored("failed to read conversation", read).await.flatten()
     }
 
-    /// Returns what a message does while a run works: what people chose here, or the account's setting.
+    /// Returns the effect of a message while a run works: people's choice here, or the account's setting.
     pub(super) async fn mode(&self) -> FollowUpMode {
         let chosen = self.record().await.and_then(|record| record.mode);
         chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)

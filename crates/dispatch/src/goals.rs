@@ -3,7 +3,7 @@
 use pudu_client::base::{Goal, GoalRest, GoalStanding, GoalVerdict, foreign};
 use pudu_texts::Language;
 
-/// So many characters of a goal or of a verdict's reason are shown.
+/// Maximum length of a shown goal or of a verdict's reason, in characters.
 const MAX_SHOWN_CHARS: usize = 400;
 
 /// Returns the line below an answer that was judged by the goal: it is reached, or open and why nothing more is done.
@@ -17,7 +17,7 @@ pub(super) fn judged(language: Language, goal: &Goal) -> Option<String> {
         (_, Some(GoalRest::Exhausted)) => language.goal_exhausted(),
         (_, Some(GoalRest::Stalled)) => language.goal_stalled(),
         (_, Some(GoalRest::Blocked)) => language.goal_unproven(),
-        // It goes on, or was stopped.
+        // The work continues, or was stopped.
         (_, None) => return None,
     };
     let reason = foreign::line(reason, MAX_SHOWN_CHARS);
@@ -25,7 +25,7 @@ pub(super) fn judged(language: Language, goal: &Goal) -> Option<String> {
     Some(format!("🎯 {line}"))
 }
 
-/// Returns how a goal stands, for who asks.
+/// Returns the state of a goal, in words for people.
 pub(super) fn status(language: Language, goal: Option<&Goal>) -> String {
     let Some(goal) = goal.filter(|goal| goal.is_open()) else { return language.goal_none().to_owned() };
     let mut lines = vec![language.goal_status(foreign::line(&goal.objective, MAX_SHOWN_CHARS))];

@@ -1,5 +1,5 @@
-//! Messages for a thread, made of what people said: their words, and the files that came along, which are fetched from
-//! the platform into the thread's uploads and read if they are documents.
+//! Messages for a thread, made from people's messages: their words, and the files that came along, which are fetched
+//! from the platform into the thread's uploads and read if they are documents.
 
 use super::{
     account::{Account, AccountRules},
@@ -59,7 +59,7 @@ pub(super) fn is_complete(arrival: &InboxItem) -> bool {
     !has_attachments(arrival) && arrival.inbound.pointed.iter().all(complete)
 }
 
-/// Returns the people who become members of a room's thread by what they said; nobody in a private chat.
+/// Returns the people who become members of a room's thread by their messages; none in a private chat.
 pub(super) fn members<'a>(said: impl IntoIterator<Item = &'a InboxItem>) -> Vec<String> {
     let in_room = said.into_iter().filter(|arrival| !arrival.inbound.private);
     in_room.map(|arrival| arrival.inbound.sender.id.clone()).collect()
@@ -90,7 +90,7 @@ pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
     own || arrival.inbound.pointed.iter().any(|piece| !piece.attachments.is_empty())
 }
 
-/// Makes messages for the thread of what people said, and fetches the files that came along.
+/// Makes messages for the thread from people's messages, and fetches the files that came along.
 pub(super) async fn read(
     shared: &Shared,
     account: &Account,

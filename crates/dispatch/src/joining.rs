@@ -1,8 +1,9 @@
-//! One person on two platforms: `/connect` gives a code, and who shows it elsewhere and confirms it is the same user.
+//! One person on two platforms: `/connect` gives a code; a person who shows it elsewhere and confirms it is the same
+//! user.
 //!
-//! A code is asked for and shown in private, is good once and for a few minutes, and opens no account: it joins people who
-//! may speak already. Whoever shows one is told first whom they join, because from then on both have one memory, and the
-//! other one is told of it. What was remembered of the one who shows it becomes a part of that memory.
+//! A code is asked for and shown in private, is good once and for a few minutes, and opens no account: it joins people
+//! with access to the bot. A person who shows one first sees which user they join, because from then on both have one
+//! memory, and the other one gets a notice. The memory of the person who shows it becomes a part of that memory.
 
 use super::{
     pairing::{expiry, fresh, hash},
@@ -29,12 +30,12 @@ pub(super) struct JoinOffer {
     person: String,
     pub(super) name: String,
     user: UserId,
-    /// Target of the word that somebody joined them.
+    /// Target of the notice that a person joined them.
     #[serde(flatten)]
     route: JoinRoute,
 }
 
-/// Target of a word to somebody.
+/// Target of a notice to a person.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JoinRoute {
     pub(super) target: ReplyTarget,
@@ -44,11 +45,11 @@ pub(super) struct JoinRoute {
 /// Outcome of parting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartOutcome {
-    /// They are by themselves.
+    /// They are a separate user now.
     Left,
-    /// Others are by themselves, who came by their code or were the user that they are.
+    /// Others are separate users now: those who came by their code or were the user that they are.
     Others,
-    /// They were by themselves.
+    /// They were a separate user already.
     Already,
 }
 
@@ -63,7 +64,7 @@ pub(super) enum JoinOutcome {
 }
 
 impl Shared {
-    /// Makes a code by which the sender of an event lets somebody be the same user.
+    /// Makes a code by which the sender of an event lets another person be the same user.
     pub(super) async fn offer_join(&self, inbound: &Inbound, route: JoinRoute) -> Result<String> {
         let code = fresh().context("no randomness")?;
         let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
@@ -77,8 +78,8 @@ impl Shared {
         Ok(code)
     }
 
-    /// Makes a code by which a user of the HTTP API lets somebody be the same user. They are told nothing of it: whoever
-    /// asks there sees who is.
+    /// Makes a code by which a user of the HTTP API lets another person be the same user. The user gets no notice: the
+    /// API shows them the people who joined.
     pub async fn offer_join_of(&self, user: &UserId) -> Result<String> {
         let code = fresh().context("no randomness")?;
         let (account, person) = (LOCAL.to_owned(), user.to_string());
@@ -112,8 +113,8 @@ impl Shared {
         Ok(offer.and_then(|offer| serde_json::from_str(&offer).ok()))
     }
 
-    /// Makes the sender of an event and the one whose code they show one user. `told` is where the sender is told when
-    /// they are parted.
+    /// Makes the sender of an event and the owner of the code that they show one user. `told` is the target of the
+    /// sender's notice when they are parted.
     pub(super) async fn join(
         self: &Arc<Self>,
         inbound: &Inbound,
@@ -149,14 +150,14 @@ impl Shared {
         Ok(JoinOutcome::With(Box::new(offer)))
     }
 
-    /// Makes the sender of an event a user by themselves again, and whoever would be that user, too, or came by their
+    /// Makes the sender of an event a separate user again, and all people who would be that user, too, or came by their
     /// code.
     pub(super) async fn part(self: &Arc<Self>, inbound: &Inbound) -> Result<PartOutcome, StoreError> {
         let Inbound { address, sender, .. } = inbound;
         self.part_person(&address.account, &sender.id, &sender.name).await
     }
 
-    /// Makes a person of an account a user by themselves again, like [`Shared::part`].
+    /// Makes a person of an account a separate user again, like [`Shared::part`].
     pub async fn part_person(
         self: &Arc<Self>,
         account: &str,
@@ -183,7 +184,7 @@ impl Shared {
         Ok(outcome)
     }
 
-    /// Sends somebody of an account a word, in the chat where they last spoke of being one with another.
+    /// Sends a notice to a person of an account, in the chat where they last spoke of being one with another.
     async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
         // A user of the HTTP API has no chat.
         let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else {

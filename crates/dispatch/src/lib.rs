@@ -1,4 +1,4 @@
-//! From what came in to who answers it: access, then a command or a conversation, then a turn.
+//! The way from an arrival to its answer: access, then a command or a conversation, then a turn.
 //!
 //! `route` decides the way of an arrival, purely; this file carries it out. Each account has a task of its own, so that
 //! none waits for another. Deliberately absent: platforms' bytes and the agent's loop.
@@ -90,8 +90,8 @@ impl Dispatcher {
         self.0.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what arrives until the daemon drains. `refresh` is called before each, so that edits of the
-    /// configuration count from the next message on.
+    /// Takes arrivals until the daemon drains. `refresh` is called before each, so that edits of the configuration
+    /// count from the next message on.
     pub async fn run(self, mut arrivals: mpsc::Receiver<InboxItem>, refresh: impl Fn()) {
         let drain = self.shared().drain.clone();
         while let Some(Some(arrival)) = drain.run_until_cancelled(arrivals.recv()).await {
@@ -136,7 +136,7 @@ impl Dispatcher {
             Route::RefuseStranger => refuse(shared, &account, arrival),
             Route::GreetKnown => pairing::greet(shared, &account, arrival),
             Route::RedeemCode(code) => {
-                // Not waited for: strangers hold nobody up.
+                // Not waited for: strangers cause no delay.
                 let shared = shared.clone();
                 shared.clone().tasks.spawn(async move { shared.connect(&account, arrival, &code).await });
             }
@@ -145,7 +145,7 @@ impl Dispatcher {
         }
     }
 
-    /// Reads the command of an event. What asks for a skill is none: it is talk. Where a skill has the name of a
+    /// Reads the command of an event. A request for a skill is no command: it is talk. Where a skill has the name of a
     /// command, the command is meant.
     async fn command(&self, inbound: &Inbound) -> Option<SlashCommand> {
         let (shared, command) = (self.shared(), SlashCommand::of(&inbound.kind)?);

@@ -1,7 +1,7 @@
 //! Links to files that are too large for a chat: signed, and good for a day.
 //!
-//! A link names a thread and a file among its outputs; nothing is stored. Whoever has the link has the file,
-//! as with any file in a chat; nobody can make one without the key, which is in the home.
+//! A link names a thread and a file among its outputs; nothing is stored. Each holder of the link has the file, as with
+//! any file in a chat; no link can be made without the key, which is in the home.
 
 use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -44,7 +44,7 @@ pub struct OpenedLink {
 }
 
 impl OpenedLink {
-    /// Returns the name of what was kept to be sent, where the link opens that and no file of the thread.
+    /// Returns the name of a kept file, where the link opens that and no file of the thread.
     pub fn kept(&self) -> Option<&str> {
         self.path.strip_prefix(KEPT)
     }
@@ -61,7 +61,7 @@ impl Links {
         Ok(Self { key, base })
     }
 
-    /// Makes a link to a file of a thread; `None` where nobody could open it.
+    /// Makes a link to a file of a thread; `None` without a public address.
     pub fn to(&self, thread: &ThreadId, path: &str, now: i64) -> Option<Url> {
         let until = now + clock::millis(GOOD_FOR);
         let opened = OpenedLink { thread: thread.clone(), path: path.to_owned(), until };
@@ -73,7 +73,7 @@ impl Links {
         Some(url)
     }
 
-    /// Makes a link to what was kept to be sent; `None` where nobody could open it.
+    /// Makes a link to a file that was kept to be sent; `None` without a public address.
     pub fn to_kept(&self, thread: &ThreadId, path: &Path, now: i64) -> Option<Url> {
         self.to(thread, &format!("{KEPT}{}", path.file_name()?.to_str()?), now)
     }

@@ -1,7 +1,7 @@
 //! The local channel: the web page and the terminal. The "platform" is this process: rooms with a
 //! transcript, which readers follow.
 //!
-//! A room is memory only. What must survive is in the inbox, the outbox and the thread, from which a
+//! A room is memory only. State that must survive is in the inbox, the outbox and the thread, from which a
 //! room's transcript is made again.
 
 mod follow;
@@ -39,7 +39,7 @@ pub use pudu_config::LOCAL as ACCOUNT;
 
 /// Id of the person who uses the page and the terminal.
 pub const PERSON: &str = "local";
-/// So many rooms are kept; those that nobody reads go first.
+/// Maximum number of rooms kept; those without a reader go first.
 const ROOMS: usize = 512;
 
 /// Message of a person.
@@ -72,7 +72,7 @@ impl LocalChannel {
         Self { inbox, health: HealthCell::default(), rooms: Mutex::default() }
     }
 
-    /// Takes what somebody says in a room. A second call with the same `key` says nothing twice.
+    /// Takes a person's message in a room. A second call with the same `key` says nothing twice.
     pub async fn say(
         &self,
         chat: &str,
@@ -82,7 +82,7 @@ impl LocalChannel {
     ) -> Result<Accepted, AcceptError> {
         let id = MessageId::fresh().to_string();
         let LocalMessage { text, images: attachments, options } = said;
-        // Neither does the page show a secret that somebody types there.
+        // The page does not show a secret that is typed there either.
         let shown = conceal(&text).map(|concealed| concealed.shown);
         let line = TranscriptLine::said(id.clone(), shown.as_ref().unwrap_or(&text));
         let kind = InboundKind::Message { text, attachments, album: None };
@@ -145,7 +145,7 @@ impl LocalChannel {
             return room.clone();
         }
         if rooms.len() >= ROOMS {
-            // One that somebody reads or a reply grows in is held by them as well.
+            // A room with a reader, or with a growing reply, is held by them as well.
             rooms.retain(|_, room| Arc::strong_count(room) > 1 || room.read());
         }
         let room = Arc::new(LocalRoom::default());

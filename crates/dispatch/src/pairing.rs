@@ -1,7 +1,7 @@
 //! People make themselves known by a code, once: `/connect CODE`.
 //!
-//! A code is 128 bits of chance, good for ten minutes and one person, and only its hash is kept. Whoever
-//! runs the bot makes it (`pudu connect`, or the HTTP API) and hands it on.
+//! A code is 128 bits of chance, good for ten minutes and one person, and only its hash is kept. The operator makes it
+//! (`pudu connect`, or the HTTP API) and hands it on.
 
 use super::{account::Account, reply, shared::Shared};
 use crate::bus::InboxItem;
@@ -27,7 +27,7 @@ impl Shared {
         Ok(offered.then_some(code))
     }
 
-    /// Forgets a person whom an account knows by a code.
+    /// Forgets a person that an account knows by a code.
     pub async fn unpair(&self, account: &str, person: &str) -> Result<bool, StoreError> {
         let was = self.db.unpair(account, person).await?;
         self.known.remove(account, person);
@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// Takes a code that somebody shows, and says what came of it. A wrong one is answered once an hour.
+    /// Redeems the code of an event, and answers with the outcome. A wrong one is answered once an hour.
     pub(super) async fn connect(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, code: &str) {
         let (name, sender) = (&arrival.inbound.address.account, &arrival.inbound.sender);
         let person = Paired {
@@ -73,8 +73,8 @@ impl Shared {
     }
 }
 
-/// Answers a code of somebody who needs none: listed, or known by one, this one perhaps, of which a restart
-/// cut the answer.
+/// Answers the code of a person who needs none: listed, or known by a code, perhaps this one, whose answer a restart
+/// cut.
 pub(super) fn greet(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
     let text = account.policy().language(&arrival.inbound).known_already();
     reply::say(shared, account, arrival, text);

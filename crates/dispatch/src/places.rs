@@ -51,7 +51,7 @@ async fn at_work(shared: &Shared, room: ChatConversations<'_>, person: &str) -> 
     found.into_iter().filter(|(_, target)| theirs(target)).map(|(key, _)| key).collect()
 }
 
-/// Stores that a message belongs to a conversation. Not waited for: it is needed when somebody answers the message, and
+/// Stores that a message belongs to a conversation. Not waited for: it is needed when a person answers the message, and
 /// no person is that fast.
 pub(super) fn remember(shared: &Arc<Shared>, inbound: &Inbound, key: &str) {
     let (shared, address, key) = (shared.clone(), inbound.address.clone(), key.to_owned());

@@ -1,5 +1,5 @@
-//! Content that a message points at, made ready for the model: what the event does not contain is read from the
-//! platform, files are fetched like those of the message itself, and an answer that the thread has is not repeated.
+//! Content that a message points at, made ready for the model: content that the event lacks is read from the platform,
+//! files are fetched like those of the message itself, and an answer that the thread has is not repeated.
 
 use super::{
     account::{Account, AccountRules},
@@ -110,7 +110,7 @@ impl PointedReader<'_> {
         self.account.channel().recent(&first.inbound, wanted).await
     }
 
-    /// Returns the recent messages of people whom the account admits, and of the bot. Others may not speak to the bot,
+    /// Returns the recent messages of people that the account admits, and of the bot. Others may not speak to the bot,
     /// and are not heard in the group of a person who may.
     fn admitted(&self, inbound: &Inbound, pieces: &[PointedAt]) -> Vec<Pointed> {
         let (access, account) = (&self.policy.access, &inbound.address.account);

@@ -19,7 +19,7 @@ use pudu_client::{
 use pudu_texts::Language;
 use std::{collections::HashMap, sync::Arc};
 
-/// A turn that was cut so often is taken to be the reason for it.
+/// Number of resumes after which a turn is taken to be the reason for being cut.
 const RESUMES: i64 = 12;
 
 /// Returns the answer that replaces a reply which is so old that it would surprise.
@@ -33,7 +33,7 @@ fn given_up(language: Language) -> FinalView {
 }
 
 impl Dispatcher {
-    /// Takes up what was left. Called once, before anything new is taken.
+    /// Resumes the work that was left. Called once, before anything new is taken.
     pub async fn recover(&self) -> Result<(), StoreError> {
         let turns = self.shared().db.open_turns().await?;
         let mut fresh = Vec::new();
@@ -61,7 +61,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Takes up what waited for an account that is there now.
+    /// Resumes the work that waited for an account that is there now.
     pub async fn welcome_back(&self, name: &str) {
         let Absent { turns, events } = self.absent().take(name);
         for (row, said) in turns {
@@ -95,7 +95,7 @@ impl Dispatcher {
         let item = item(reply_target.address.chat.clone());
         let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
         let late = shared.outbox.too_old(&item);
-        // A word in its place would count as all of it.
+        // A notice in its place would count as the whole reply.
         if late && view.as_ref().is_some_and(|view| view.whole) {
             shared.outbox.park(&item, "too old to be sent").await;
             return;

@@ -77,7 +77,7 @@ pub(super) fn target(account: &Account, arrival: &InboxItem) -> ReplyTarget {
     }
 }
 
-/// Returns where a stored turn's reply goes, with what is there of it.
+/// Returns the target of a stored turn's reply, with the part that is there already.
 pub(super) fn stored_target(row: &TurnRow) -> Option<ReplyTarget> {
     let target: ReplyTarget = serde_json::from_str(&row.reply_target).ok()?;
     let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());

@@ -1,16 +1,16 @@
-//! The way of an arrival: who may, what it is, and which conversation it concerns. All of it is decided here, from the
-//! account's policy, the event and the facts about it; nothing is read and nothing is done.
+//! The way of an arrival: access, its kind, and the conversation that it concerns. All of that is decided here, from
+//! the account's policy, the event and the facts about it; nothing is read and nothing is done.
 //!
-//! A private chat is one conversation, and so is a topic. In a group without topics each message to the
-//! bot begins a chain of its own, and an answer to any message of a chain continues it; a command or a
-//! change concerns the chain that it stands in, or else one of the chat: of those in which a run of this
-//! person is at work the newest, or the one that was talked in last. Where each question begins a thread, the
-//! threads are what a chat consists of, and a command that stands beside them concerns one of them likewise.
+//! A private chat is one conversation, and so is a topic. In a group without topics each message to the bot begins a
+//! chain of its own, and an answer to any message of a chain continues it; a command or a change concerns the chain
+//! that it belongs to, or else one of the chat: the newest in which a run of this person is at work, or the one that
+//! was talked in last. Where each question begins a thread, a chat consists of threads, and a command beside them
+//! concerns one of those likewise.
 
 use super::{access::AccessVerdict, account::AccountRules, approval::pressed, command::SlashCommand};
 use pudu_channels::{Address, Inbound, InboundKind};
 
-/// Facts about an arrival that the event does not tell by itself.
+/// Facts about an arrival that the event does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RouteFacts {
     /// Whether the sender made themselves known to the account by a code.
@@ -26,7 +26,7 @@ pub(super) struct RouteFacts {
 pub(super) enum Route {
     /// No sign at all.
     Ignore,
-    /// The sender is told that they are not answered.
+    /// The sender gets a refusal.
     RefuseStranger,
     /// The sender showed a code and is known already.
     GreetKnown,
@@ -55,11 +55,11 @@ pub(super) struct Converse {
 /// Kind of an event for a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// Somebody says something, or presses a choice that is no command.
+    /// A message, or a press of a choice that is no command.
     Say,
-    /// Somebody changes or takes back a message; the change may make a command of it.
+    /// A message is changed or taken back; the change may turn it into a command.
     Change(Option<SlashCommand>),
-    /// Somebody gives a command.
+    /// A command.
     Command(SlashCommand),
 }
 
@@ -68,8 +68,7 @@ pub(super) enum EventKind {
 pub(super) enum ConversationCandidate {
     /// The one that a message belongs to.
     ChainOf(String),
-    /// A conversation in which a question of the sender is worked on: `own` if it is one of them, else the
-    /// newest.
+    /// A conversation with a question of the sender at work: `own` if it is such a conversation, else the newest.
     AtWork { base: String, topics: bool, own: Option<String> },
     /// The one of the chat that was talked in last.
     Latest { base: String, topics: bool },
@@ -81,7 +80,7 @@ pub(super) enum ConversationCandidate {
 pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: RouteFacts) -> Route {
     let (access, paired) = (&policy.access, policy.access.pairing && facts.paired);
     let knows = access.knows(&inbound.sender.id, paired);
-    // Who is known and shows a code may join somebody by it.
+    // A known person who shows a code may join another user by it.
     let joins = knows && facts.command.as_ref().is_some_and(|command| command.name == "connect");
     if let Some(code) = code(inbound, facts.command.as_ref()).filter(|_| access.pairing && !joins) {
         return match access.takes_code(inbound) {
@@ -122,7 +121,7 @@ fn converse(inbound: &Inbound, RouteFacts { command, threads, .. }: RouteFacts) 
     Converse { candidates, remember: in_chain && said, kind }
 }
 
-/// A private chat is one conversation. Who cannot give a command in a thread there means the thread with "stop",
+/// A private chat is one conversation. A person who cannot give a command in a thread there means the thread by "stop",
 /// if it is all that can be stopped.
 fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Vec<ConversationCandidate> {
     let own = inbound.address.key();
@@ -150,7 +149,7 @@ fn in_group(inbound: &Inbound, command: bool, threads: bool) -> (Vec<Conversatio
     // A command that would begin a thread of its own is said to those that are there.
     let beside = threads && command && address.topic.as_ref() == Some(&inbound.message);
     if address.topic.is_some() && !beside {
-        // A topic may hang below a message of a chain: then it goes on with that.
+        // A topic may hang below a message of a chain: then it continues that.
         candidates.push(ConversationCandidate::Key(address.key()));
         return (candidates, false);
     }
@@ -268,7 +267,7 @@ mod tests {
         let stop =
             ConversationCandidate::AtWork { base: "a:c".into(), topics: true, own: Some("a:c".into()) };
         let table: Vec<(Inbound, bool, Vec<ConversationCandidate>, bool)> = vec![
-            // A private chat is one conversation, also where somebody answers a message in it.
+            // A private chat is one conversation, also for an answer to a message in it.
             (event("private", said("hi")), false, vec![key("a:c")], false),
             (event("private", said("/stop")), false, vec![key("a:c")], false),
             (event("private", said("/stop")), true, vec![stop, key("a:c")], false),
@@ -277,7 +276,7 @@ mod tests {
             (event("group", said("hi")), false, vec![key("a:c:m9")], true),
             (answer(said("hi")), false, vec![chain("5"), key("a:c:m9")], true),
             (event("group", album), false, vec![key("a:c:a8")], true),
-            // A command, a press and a change concern what is there.
+            // A command, a press and a change concern a conversation that is there.
             (event("group", said("/new")), false, vec![at_work(false), latest(false), key("a:c:m9")], true),
             (
                 event("group", pressed("/stop")),

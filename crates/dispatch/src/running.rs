@@ -29,12 +29,12 @@ impl RunningTurn {
         !self.delivering.has_begun()
     }
 
-    /// Somebody waits for its end: a reply that cannot be delivered whole is held up no longer than it must.
+    /// Signals that its end is waited for: a reply that cannot be delivered whole is held up no longer than it must.
     pub(super) fn hurry(&self) {
         self.delivering.hurry.wait();
     }
 
-    /// Stops the run, whose reply is shown as far as it is, with no more than a grace for what holds it up.
+    /// Stops the run, whose reply is shown as far as it is. Delays of the reply get no more than a grace period.
     pub(super) fn stop(&self) {
         self.control.cancel.cancel();
         self.hurry();

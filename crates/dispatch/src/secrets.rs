@@ -1,9 +1,9 @@
-//! Words about secrets that skills need and nobody has given.
+//! Words about missing secrets that skills need.
 
 use pudu_client::MissingSecret;
 use pudu_texts::Language;
 
-/// Returns a note that tells how to give secrets, if any are missing; in a room, that they work in private only.
+/// Returns a note on how to give secrets, if any are missing; in a room, that they work in private only.
 pub(super) fn note_missing(language: Language, private: bool, missing: &[MissingSecret]) -> Option<String> {
     let line = |missing: &MissingSecret| {
         let (name, skill) = (&missing.secret.name, &missing.skill);

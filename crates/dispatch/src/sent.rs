@@ -1,5 +1,5 @@
-//! Files on their way to people. An agent's files are under its hands until they are sent, which may be much later
-//! than the run that made them; what is sent is kept here, where commands cannot put something else in its place.
+//! Files on their way to people. An agent's files are under its hands until they are sent, which may be much later than
+//! the run that made them; files to be sent are kept here, where commands cannot replace them.
 
 use pudu_client::{
     base::{MessageId, SandboxError, digest},
@@ -14,12 +14,12 @@ use std::{
 
 /// The folder's name in the home.
 const FOLDER: &str = "sent";
-/// The name under which people get what they are asked to approve.
+/// The name under which people get the whole text of an approval.
 pub const ASKED: &str = "what-i-ask.txt";
 /// Nothing is sent that is older.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// All of them take no more room, in bytes; one that is larger is not sent.
+/// Maximum size of all kept files, in bytes; one that is larger is not sent.
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
 /// Maximum number of files kept.
 const MAX_SENT_FILES: usize = 4096;
@@ -50,7 +50,7 @@ pub async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Keeps a text that is to be sent and belongs to somebody, who may want it gone.
+/// Keeps a text that is to be sent. Its owner may want it gone.
 pub async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf> {
     let kept = keep_text(home, text).await?;
     let mut name = kept.file_name().unwrap_or_default().to_owned();
@@ -60,7 +60,7 @@ pub async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf
     Ok(marked)
 }
 
-/// Removes what was kept of somebody. A file that was not sent yet is not sent any more.
+/// Removes the kept files of an owner. A file that was not sent yet is not sent any more.
 pub async fn forget_of(home: &Path, owner: &str) {
     let (folder, mark) = (home.join(FOLDER), mark(owner));
     let removed = tokio::task::spawn_blocking(move || remove_marked(&folder, &mark)).await;
@@ -69,7 +69,7 @@ pub async fn forget_of(home: &Path, owner: &str) {
     }
 }
 
-/// Returns the end of the names of somebody's files.
+/// Returns the end of the names of an owner's files.
 fn mark(owner: &str) -> String {
     format!("-{}", digest(owner).chars().take(16).collect::<String>())
 }
@@ -95,8 +95,8 @@ async fn make_more_room(folder: PathBuf) {
     }
 }
 
-/// Removes the oldest until the rest is within its bounds. The newest stays in any case. Their names tell their age:
-/// they are made of the time.
+/// Removes the oldest until the rest is within its bounds. The newest stays in any case. File names are made from the
+/// time, so that they sort by age.
 fn make_room(folder: &Path, room: u64, most: usize) -> io::Result<()> {
     let mut names = fs::read_dir(folder)?
         .map(|entry| entry.map(|entry| entry.file_name()))
@@ -122,7 +122,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what was kept long ago.
+/// Removes files that were kept long ago.
 pub async fn sweep(home: &Path) {
     let folder = home.join(FOLDER);
     let swept = tokio::task::spawn_blocking(move || sweep_before(&folder, SystemTime::now() - KEPT)).await;

@@ -79,7 +79,7 @@ pub struct Shared {
     pub links: Links,
     /// Cancelled when the tools of extensions are there, or will probably not be: runs that a restart cut wait for that.
     pub extended: CancellationToken,
-    /// Rings when the servers of extensions are to be connected anew.
+    /// Rings when the servers of extensions are to be reconnected.
     pub reconnect_extensions: Notify,
 }
 
@@ -121,8 +121,8 @@ impl Shared {
         self.users.own(account, person)
     }
 
-    /// Returns whose a new thread is: that of a private chat is the person's, that which a question begins belongs to who
-    /// asks it (each does, where `threads`), and what a room talks in is the room's.
+    /// Returns the owner of a new thread: the person of a private chat, the person who asks the question that begins it
+    /// (each does, where `threads`), or the room that talks in it.
     pub(super) fn owner(&self, key: &str, inbound: &Inbound, threads: bool) -> UserId {
         let Inbound { address, sender, private, .. } = inbound;
         let is_asked = threads && address.topic.is_some();
@@ -133,17 +133,17 @@ impl Shared {
         }
     }
 
-    /// Gives away what an account takes over. Nobody waits for the memory, which somebody may be reading just now.
+    /// Transfers the data that an account takes over. Memories, which may be in use just now, follow in the background.
     pub async fn adopt(&self) {
         let client = self.client.clone();
         let given = self.tasks.spawn(async move { client.adopt_threads().await });
-        // Whoever has very many threads sees the last of them later.
+        // With very many threads, the last are seen later.
         tokio::time::timeout(ADOPTION_WAIT, given).await.ok();
         let client = self.client.clone();
         self.tasks.spawn(async move { client.merge_memories().await });
     }
 
-    /// Gives an event no sign. Not waited for: strangers hold nobody up.
+    /// Gives an event no sign. Not waited for: strangers cause no delay.
     pub(super) fn ignore(&self, arrival: &InboxItem) {
         let (inbox, id) = (self.inbox.clone(), arrival.id);
         self.tasks.spawn(async move { inbox.finish(&[id]).await });

@@ -1,6 +1,6 @@
-//! The sub-agents at work, as people see them while the agent works: a line each, with what it does.
+//! The sub-agents at work, as people see them while the agent works: a line each, with its activity.
 //!
-//! Deliberately absent: those that are done. Who has the answer needs no list of the way to it.
+//! Deliberately absent: those that are done. A reader of the answer needs no list of the way to it.
 
 use super::todos::one_line;
 use pudu_client::harness::Working;

@@ -1,16 +1,16 @@
-//! The agent's list of what is to be done, as people see it: short enough for a phone, while the agent works and where
-//! it did not come to an end.
+//! The agent's to-do list, as people see it: short enough for a phone, while the agent works and where it did not come
+//! to an end.
 //!
-//! Deliberately absent: the list in an answer that is complete. Who has the answer needs no list of the way to it.
+//! Deliberately absent: the list in an answer that is complete. A reader of the answer needs no list of the way to it.
 
 use pudu_client::base::{Todo, TodoStatus, foreign};
 use pudu_texts::Language;
 
 /// A list with more entries is shortened around the one at work.
 const MAX_LINES: usize = 8;
-/// So many characters of an entry are shown.
+/// Maximum length of a shown entry, in characters.
 const MAX_ENTRY_CHARS: usize = 100;
-/// So many entries are named in a sentence.
+/// Maximum number of entries named in a sentence.
 const MAX_NAMED: usize = 3;
 
 /// Returns the list while the agent works, a line an entry; nothing where there is none.
@@ -53,7 +53,7 @@ fn entry(todo: &Todo) -> String {
     one_line(&todo.content)
 }
 
-/// Returns a model's words as one short line that calls nobody.
+/// Returns a model's words as one short line that mentions no user.
 pub(super) fn one_line(words: &str) -> String {
     foreign::line(words, MAX_ENTRY_CHARS).replace('@', "＠")
 }

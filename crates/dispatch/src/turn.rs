@@ -1,4 +1,4 @@
-//! One turn: from what people said to the reply that they see.
+//! One turn: from people's messages to the reply that they see.
 
 use super::{
     account::{Account, AccountRules, AgentSession},
@@ -41,7 +41,7 @@ use tokio::time::sleep;
 /// Delay before a question that the platform did not take is shown again.
 const PROMPT_RETRY_DELAY: Duration = Duration::from_secs(3);
 
-/// Interruption of a turn. After a restart a call of it may want a tool that is not there yet.
+/// Interruption of a turn. After a restart one of its calls may want a tool that is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interruption {
     /// Nothing.
@@ -55,16 +55,16 @@ pub(super) enum Interruption {
 /// Work of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnWork {
-    /// It answers what was said.
+    /// It answers the new messages.
     Answer,
-    /// It answers the last question again, instead of what was said.
+    /// It answers the last question again, instead of the new messages.
     Again,
     /// It summarises the conversation so far, and answers nothing.
     Compact,
 }
 
 impl TurnWork {
-    /// Returns what the turn does that an event begins.
+    /// Returns the work of the turn that an event begins.
     pub(super) fn of(arrival: &InboxItem) -> Self {
         if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
             return Self::Answer;
@@ -95,7 +95,7 @@ impl ModelChoice {
 
 /// A turn to perform.
 pub(super) struct TurnJob {
-    /// The outbox's record of it.
+    /// The turn's record in the outbox.
     pub(super) item: OutboxItem,
     /// Target of the reply.
     pub(super) reply_target: ReplyTarget,
@@ -122,7 +122,7 @@ pub(super) struct TurnJob {
 }
 
 impl TurnJob {
-    /// Returns what was said that the thread may not have yet.
+    /// Returns the messages that the thread may not have yet.
     fn new_messages(&self) -> &[InboxItem] {
         if self.work == TurnWork::Answer { &self.said } else { &[] }
     }
@@ -185,7 +185,7 @@ impl TurnJob {
 pub(super) struct Delivering {
     /// Set when the run is over and only that is left.
     begun: AtomicBool,
-    /// Signals to the reply that somebody waits for its end.
+    /// Signals to the reply that its end is waited for.
     pub(super) hurry: Hurry,
 }
 
@@ -232,7 +232,7 @@ pub(super) async fn perform(
     }
 }
 
-/// Returns where a turn's reply goes, with what is there of it already: the word of its end takes its place.
+/// Returns the target of a turn's reply, with the part that is there already: the notice of its end takes that place.
 async fn shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
     let turns = retry_until_stored("failed to read open turns", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
@@ -291,8 +291,8 @@ async fn work(
     TurnEnd { unused }
 }
 
-/// Waits until the run may work: its files are fetched and read as a part of it, no more of that at once than there may
-/// be runs. Whoever has to wait sees that.
+/// Waits until the run may work. Its files are fetched and read as a part of the run, for no more turns at once than
+/// there may be runs. The reply shows the wait.
 async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Option<Admission> {
     let mut admit = pin!(shared.client.admit(&job.control.cancel));
     match (&mut admit).now_or_never() {
@@ -310,7 +310,7 @@ async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Opt
     }
 }
 
-/// Waits for the tools of extensions. Tells whether the turn goes on: the daemon may end first.
+/// Waits for the tools of extensions. Returns whether the turn continues: the daemon may end first.
 async fn extended(shared: &Shared, job: &TurnJob) -> bool {
     tokio::select! {
         biased;
@@ -333,7 +333,7 @@ async fn show<'a>(
     let mut shown = view::waiting(language);
     let mut fate = fate_of(reply.update(&shown).await);
     loop {
-        // What is asked and not seen is shown again: nothing new comes before somebody decides.
+        // A question that was not seen is shown again: nothing new comes before the decision.
         let (deaf, again) =
             (fate == UpdateOutcome::Deaf, shown.prompt.is_some().then(|| fate.again()).flatten());
         let due = tokio::select! {
@@ -361,8 +361,8 @@ async fn show<'a>(
     }
 }
 
-/// Sends what is asked as a file, beside the reply. Its turn is the question's own: however often a restart asks
-/// again, it goes out once. Nobody approves before it is delivered.
+/// Sends the whole question as a file, beside the reply. Its turn is the question's own: however often a restart asks
+/// again, it goes out once. Approvals are refused before it is delivered.
 fn hand_over<'a>(
     shared: &'a Arc<Shared>,
     account: &'a Arc<Account>,
@@ -376,7 +376,7 @@ fn hand_over<'a>(
         if let Err(error) = &kept {
             tracing::error!(%error, "failed to write what is asked to a file: nobody can approve it");
         }
-        // Without its file the reply is refused, and so is whoever approves.
+        // Without its file the reply is refused, and so are approvals.
         let path = kept.unwrap_or_default();
         let link = shared.links.to_kept(&job.thread, &path, clock::now());
         let language = job.reply_target.language;
@@ -392,7 +392,7 @@ fn hand_over<'a>(
         }
         let (shared, account) = (shared.clone(), account.clone());
         shared.tasks.clone().spawn(async move {
-            // Who approves waits for it: what cannot be sent as a file is said in words.
+            // Approvers wait for it: a text that cannot be sent as a file is said in words.
             reply::deliver(&shared, &account, &item, reply_target, &view, &Hurry::waiting()).await
         });
     })
@@ -402,7 +402,7 @@ fn hand_over<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UpdateOutcome {
     Shown,
-    /// It may be shown after so long.
+    /// It may be shown after this time.
     Late(Duration),
     /// No further one is worth sending; the final one is tried in any case.
     Deaf,

@@ -23,7 +23,7 @@ const MAX_LABEL_BYTES: usize = 40;
 /// Maximum length of the action of a button, in bytes.
 const MAX_ACTION_BYTES: usize = 64;
 
-/// Bytes of a question that stand in the message; more of it stands in a file.
+/// Maximum length of a question in the message, in bytes; a longer one is in a file.
 const MAX_ASKED_BYTES: usize = 3_000;
 
 /// Shown while something can be stopped.
@@ -35,10 +35,10 @@ fn retry(language: Language) -> Choice {
     Choice { label: language.button_retry().to_owned(), action: "/retry".to_owned() }
 }
 
-/// Returns what is seen while a run works. Only the assistant's own words and the names of what it does:
-/// no arguments, no results, no thoughts.
+/// Returns the view while a run works. It has only the assistant's own words and the names of its actions: no
+/// arguments, no results, no thoughts.
 ///
-/// `others` says whether others decide than the one who is answered.
+/// `others`: other people decide than the one who is answered.
 pub(super) fn live(progress: &Progress, language: Language, others: bool) -> ReplyView {
     let asked = progress.asked.first();
     let whose = if others { language.approval_by_others() } else { "" };
@@ -67,12 +67,12 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
     ReplyView { text, below, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
-/// Whether all of what is asked is too long for a message.
+/// Returns whether the whole question is too long for a message.
 fn is_file(whole: &str) -> bool {
     whole.len() > MAX_ASKED_BYTES
 }
 
-/// Returns what is to be read in a file before somebody decides: what the question leaves out.
+/// Returns the question that is to be read in a file before the decision, because the message shows a part only.
 pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
     let asked = progress.asked.first()?;
     let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
@@ -127,7 +127,7 @@ fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>, bool) {
     (paragraphs(&[text, &list.join("\n")]), (1..=options.len()).map(choice).collect(), true)
 }
 
-/// Returns what is seen before anything happened.
+/// Returns the view before anything happened.
 pub(super) fn waiting(language: Language) -> ReplyView {
     let (activity, choices) = (activity(language, &Activity::Thinking), vec![stop(language)]);
     ReplyView { activity, choices, ..ReplyView::default() }
@@ -203,7 +203,7 @@ fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> Stri
     }
 }
 
-/// Returns what stays. Where others read it, the one who asked has a name.
+/// Returns the final view. Where others read it, the asker has a name.
 pub(super) async fn finished(
     shared: &Shared,
     limits: ChannelLimits,
@@ -223,7 +223,7 @@ pub(super) async fn finished(
         Outcome::Stopped => (language.end_stopped().to_owned(), Vec::new()),
         Outcome::Timeout => (language.end_timeout().to_owned(), vec![retry(language)]),
         Outcome::Limit => (language.end_limit().to_owned(), Vec::new()),
-        // What was not heard cannot be asked again: what would be is the question before.
+        // A question that was not heard cannot be asked again: the one before it would be.
         Outcome::Error(failure) => {
             // A budget that is used up still is the next moment.
             let again = ended.heard && ended.outcome.used_budget().is_none_or(|used| used.busy);
@@ -255,7 +255,7 @@ pub(super) async fn finished(
     FinalView { text, files, choices, listed, failed, title, ..FinalView::default() }
 }
 
-/// Returns what came of a summary that somebody asked for.
+/// Returns the outcome of a requested summary.
 fn compacted(language: Language, made: CompactOutcome) -> String {
     match made {
         CompactOutcome::Done { before, after } => language.compacted(after, before),
@@ -265,7 +265,7 @@ fn compacted(language: Language, made: CompactOutcome) -> String {
     }
 }
 
-/// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.
+/// Finds the files to send; one that is too large for the chat becomes a link, and a missing one is reported.
 async fn files(
     shared: &Shared,
     limits: ChannelLimits,

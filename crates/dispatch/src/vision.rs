@@ -1,4 +1,4 @@
-//! Images for a model that cannot see: the model is told so with each message that brings some, and people once in a
+//! Images for a model that cannot see: the model gets a note with each message that brings some, and people once in a
 //! thread, with the name of a model that can.
 
 use super::{input, shared::Shared};
@@ -9,10 +9,10 @@ use pudu_client::{
 };
 use pudu_texts::Language;
 
-/// Told to the model. Older messages that have it tell that people know.
+/// Note to the model. Older messages with this note show that people know.
 const BLIND: &str = "You cannot see the images among these files: say so, and do not guess what is on them.";
 
-/// Notes on the task's images that its model cannot see them, and returns what people are told of that.
+/// Notes on the task's images that its model cannot see them, and returns the notice for people.
 pub(super) async fn note_blind(
     shared: &Shared,
     language: Language,

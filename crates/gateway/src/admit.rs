@@ -1,4 +1,4 @@
-//! Admission of requests: of whoever `auth/identify.rs` knows, the operator, the local user.
+//! Admission of requests: callers known to `auth/identify.rs`, the operator, and the local user.
 
 use super::{
     GatewayState,
@@ -18,7 +18,7 @@ use axum::{
 use pudu_client::base::UserId;
 use std::net::SocketAddr;
 
-/// Lets through who may use the API.
+/// Admits callers who may use the API.
 pub(super) async fn check(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -45,12 +45,12 @@ pub(super) async fn check(
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(proof);
     let answer = watch.over(next.run(request).await);
-    // Where nobody is asked for anything, whoever said all that he had to say.
+    // Where no proof is required, an answered request proves its connection.
     visitor.prove();
     answer
 }
 
-/// Lets through who runs the bots. Comes behind [`check`].
+/// Admits administrators, and the local user with the operator's token. Runs after [`check`].
 pub(super) async fn operator(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -61,7 +61,7 @@ pub(super) async fn operator(
     next: Next,
 ) -> Response {
     if proof == CallerProof::Local {
-        // The page's cookie counts here, where somebody is asked.
+        // The page's cookie counts here, because this route asks for the token.
         let asked = gateway.0.guard.require_token(request.headers(), peer.ip(), &visitor).await;
         if let Err(refusal) = asked {
             return refusal;

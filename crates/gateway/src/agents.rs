@@ -109,8 +109,8 @@ pub(super) async fn create(
     told(StatusCode::CREATED, work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await)
 }
 
-/// Change of an agent: a key that is missing stays, null stands for all or the default. A misspelt key would
-/// leave an agent with more than it should have, so unknown keys are refused.
+/// Change of an agent. A missing key keeps its value; null means all or the default. Unknown keys are refused, because
+/// a misspelt key would leave an agent with more than it should have.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Edit {
@@ -134,7 +134,7 @@ pub(super) struct Edit {
 const OPTIONS: [&str; 3] = ["model_settings", "thinking_enabled", "reasoning_effort"];
 
 impl Edit {
-    /// Returns how the model is to think and answer: what is not said stays.
+    /// Returns the thinking and sampling options. Options that the edit does not set keep their values.
     fn options(&self, now: &AgentProfile) -> Result<(Option<Thinking>, Sampling), String> {
         let said = [&self.model_settings, &self.thinking_enabled, &self.reasoning_effort];
         // Only an effort can mean that it thinks.
@@ -205,7 +205,7 @@ fn unknown_model(gateway: &GatewayState, wanted: Option<&str>) -> Option<JsonRep
     Some(unprocessable(&format!("there is no model `{wanted}`")))
 }
 
-/// Refuses tool groups and skills that there are not: an agent with them has less than whoever made it thinks.
+/// Refuses unknown tool groups and skills: an agent with them has less than its creator expects.
 async fn unknown_parts(
     gateway: &GatewayState,
     caller: &Caller,

@@ -1,6 +1,7 @@
 //! Approvals in runs of clients: the calls that wait, and the decisions on them.
 //!
-//! Deliberately absent: what turns of chats ask. Who decides that is their account's rule (`dispatch/approval.rs`).
+//! Deliberately absent: approvals in turns of chats. The rules of their account name the approvers
+//! (`dispatch/approval.rs`).
 
 use super::{
     GatewayState,
@@ -36,7 +37,7 @@ pub(super) struct DecisionBody {
     approved: bool,
 }
 
-/// Lists what a thread's runs wait to have approved, oldest first.
+/// Lists the calls in a thread's runs that wait for an approval, oldest first.
 pub(super) async fn list(State(gateway): State<GatewayState>, Path(id): Path<String>) -> Response {
     let listed = async {
         let (thread, db) = (thread::id(&id)?, gateway.0.shared.db.within(STORE_TIMEOUT));

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 
 /// Maximum size of a file that is edited, in bytes.
 const MAX_EDITED_BYTES: u64 = 2 * 1024 * 1024;
-/// Maximum size of the body of an edit, in bytes: JSON writes some characters with more of them.
+/// Maximum size of the body of an edit, in bytes. JSON writes some characters with more bytes.
 pub(super) const MAX_EDIT_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// How an artifact is to come.
@@ -98,7 +98,7 @@ pub(super) struct ArtifactEdit {
     expected_sha256: String,
 }
 
-/// Writes a text file of the outputs anew, if nobody has changed it since it was read.
+/// Overwrites a text file of the outputs, unless it has changed since it was read.
 pub(super) async fn put(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -140,7 +140,7 @@ pub(super) async fn put(
 }
 
 impl GatewayState {
-    /// Refuses to have a thread's files changed by somebody whose thread it is not, and while the agent works on them.
+    /// Refuses to change a thread's files while the agent works on them, and for a caller who may not edit the thread.
     async fn not_editable(&self, caller: &Caller, thread: &ThreadId) -> Option<Response> {
         let db = self.0.shared.db.within(STORE_TIMEOUT);
         let looked = async {

@@ -1,5 +1,4 @@
-//! Follow-up questions, and texts that are worded anew, by a call of the model that counts for whoever asks. Shapes are
-//! DeerFlow's.
+//! Follow-up questions and rewritten texts, by a model call that is booked on the caller. Shapes are DeerFlow's.
 
 use super::{
     GatewayState,
@@ -19,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// So many messages are read, the newest.
+/// Maximum number of messages read, the newest.
 const MAX_MESSAGES: usize = 20;
 /// Number of questions that are asked for at most.
 const MAX_QUESTIONS: u32 = 5;
@@ -54,7 +53,7 @@ pub(super) struct SuggestionMessage {
 }
 
 impl SuggestionMessage {
-    /// Returns who says it and what; `None` if nothing is said to anybody.
+    /// Returns the role and the text; `None` for another role or an empty text.
     fn told(&self) -> Option<(String, String)> {
         let role = match self.role.as_str() {
             "user" | "human" => "user",
@@ -111,7 +110,7 @@ async fn suggested(
     Ok(Json(json!({ "suggestions": suggestions })))
 }
 
-/// A text to be worded anew.
+/// A text to rewrite.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct PolishRequest {
     text: String,
@@ -121,7 +120,7 @@ pub(super) struct PolishRequest {
     thread_id: Option<String>,
 }
 
-/// Words a text anew. Nothing of it is kept.
+/// Rewrites a text. Nothing is stored.
 pub(super) async fn polish(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -165,7 +164,7 @@ async fn polished(
     Ok(Json(json!({ "rewritten_text": rewritten, "changed": changed })))
 }
 
-/// Returns the thread that a call of the model is booked on, if there is one. It is nobody else's.
+/// Returns the thread that a model call is booked on, if there is one. It belongs to the caller.
 async fn spending_thread(
     gateway: &GatewayState,
     caller: &Caller,

@@ -20,12 +20,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// The graph of all of them, and the name of the first.
+/// Graph of all assistants, and name of the first one.
 const LEAD: &str = "lead_agent";
 /// Maximum number of assistants of an answer.
 const MAX_LISTED: usize = 1_000;
 
-/// Time at which assistants are said to be made: nobody keeps one.
+/// Creation time reported for assistants: none is stored.
 static SINCE: LazyLock<String> = LazyLock::new(|| clock::text(clock::now()));
 
 /// Search for assistants. Metadata is not looked at, as in DeerFlow.
@@ -135,7 +135,7 @@ pub(super) async fn schemas(
     gateway.assistant(&caller, &id, |_| empty).await
 }
 
-/// Shows the subgraphs of an assistant, of which there are none: sub-agents have runs of their own.
+/// Shows the subgraphs of an assistant: always none, because sub-agents have runs of their own.
 pub(super) async fn subgraphs(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -153,7 +153,7 @@ pub(super) async fn subgraph(
     subgraphs(state, caller, Path(name)).await
 }
 
-/// Answers whoever wants to change or delete one.
+/// Refuses to change or delete an assistant.
 pub(super) async fn fixed(_: Bytes) -> Response {
     unsupported::answer(unsupported::Part::OwnAssistants)
 }

@@ -1,4 +1,4 @@
-//! The audit log of sandboxes, for whoever runs pudu.
+//! The audit log of sandboxes, for the operator.
 
 use super::GatewayState;
 use crate::{json::Json, query::Query};
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// So many deeds are told, if nothing else is asked for, and at most.
+/// Default and maximum number of listed entries.
 const DEEDS: (u32, u32) = (100, 1000);
 
 #[derive(Deserialize, JsonSchema)]
@@ -40,13 +40,13 @@ pub(super) async fn list(
     }
 }
 
-/// Reads the newest deeds as the API tells them.
+/// Reads the newest audit entries in the API's format.
 async fn listed(db: &Db, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>, StoreError> {
     let (entries, names) = (db.audit_entries(thread, most).await?, PeopleNames::read(db).await?);
     Ok(entries.iter().map(|entry| told(entry, &names)).collect())
 }
 
-/// Writes a deed as the API tells it.
+/// Writes an audit entry in the API's format.
 pub fn told(entry: &AuditEntry, names: &PeopleNames) -> Value {
     let killed = entry.code.and_then(killed);
     json!({

@@ -1,7 +1,7 @@
 //! Sign-in, as DeerFlow's web frontend knows it: sessions in cookies, accounts with passwords, tokens for programs.
 //!
-//! `identify.rs` says who makes a request; everything else is the routes under `/api/v1/auth`, and those by which an
-//! administrator looks after accounts.
+//! `identify.rs` identifies the caller of a request; everything else is the routes under `/api/v1/auth`, and those by
+//! which an administrator looks after accounts.
 
 mod accounts;
 mod answer;
@@ -29,7 +29,7 @@ use super::{
 };
 use axum::{http::Method, middleware};
 
-/// Accounts' tokens with what a list of them has.
+/// Shape of a list of tokens.
 const TOKENS: &str = "{tokens: [Token]}";
 
 /// Returns the scopes that a program's token needs for a route, whatever its query asks for besides.
@@ -110,7 +110,7 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         .merge(asked)
 }
 
-/// Routes of whoever is signed in.
+/// Routes of users who are signed in.
 pub(super) fn own_routes() -> Routes {
     let tokens = || {
         get(tokens::own, says("Lists the caller's tokens for programs.").gives(TOKENS)).post(

@@ -38,7 +38,7 @@ impl LimitedBody {
         Self { limit, size }
     }
 
-    /// Returns what is said of a body that is too large.
+    /// Returns the message about a body that is too large.
     pub(super) fn exceeded(&self) -> String {
         let limit = text(self.limit as u64);
         match self.size {

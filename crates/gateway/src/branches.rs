@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// So many rows of the log are read at once.
+/// Number of log rows read at once.
 const PAGE: i64 = 512;
 /// Maximum length of a branch's title, in characters.
 const MAX_TITLE_CHARS: usize = 256;
@@ -110,7 +110,7 @@ fn question(human: &Human, text: &str) -> Value {
     Value::Object(fields)
 }
 
-/// Answers what a client sends to have the newest answer made once more.
+/// Answers with the input that a client sends to regenerate the newest answer.
 pub(super) async fn regenerate(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -151,7 +151,7 @@ fn since_question(turn: &NewestTurn) -> impl Iterator<Item = &Arc<Message>> {
     newest.take_while(|message| !matches!(***message, Message::Human(_)))
 }
 
-/// Answers what a client sends to have the newest question put otherwise.
+/// Answers with the input that a client sends to rephrase the newest question.
 pub(super) async fn edit(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -202,7 +202,7 @@ pub(super) struct BranchBody {
     _messages: Vec<String>,
 }
 
-/// Makes a thread of another one's messages up to one of them. Its files begin anew.
+/// Makes a thread from another one's messages, up to the end of a message's turn. Files are not copied.
 pub(super) async fn branch(
     State(gateway): State<GatewayState>,
     caller: Caller,

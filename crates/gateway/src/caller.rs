@@ -1,4 +1,4 @@
-//! Whoever makes a request: which user they are, and what they may do.
+//! The caller of a request: their user and their role.
 
 use super::{GatewayState, errors::refuse};
 use axum::{
@@ -9,21 +9,21 @@ use axum::{
 use pudu_client::base::UserId;
 use pudu_people::accounts;
 
-/// Whoever makes a request.
+/// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
-    /// The user that they are: whose threads, memory and limits they have.
+    /// The user, whose threads, memory and limits the caller has.
     pub(super) user: UserId,
-    /// What they may do besides using their own.
+    /// Rights beyond the use of their own data.
     pub(super) role: CallerRole,
 }
 
-/// What somebody may do besides using their own.
+/// Rights of a caller beyond the use of their own data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallerRole {
     /// Nothing.
     User,
-    /// Whatever changes the installation.
+    /// All changes of the installation.
     Admin,
 }
 
@@ -45,7 +45,7 @@ impl Caller {
 impl FromRequestParts<GatewayState> for Caller {
     type Rejection = Response;
 
-    /// Takes whom the guard has noted. A route that no guard watches has no caller.
+    /// Takes the caller that the guard has noted. A route that no guard watches has no caller.
     async fn from_request_parts(parts: &mut Parts, _: &GatewayState) -> Result<Self, Response> {
         let unknown = || refuse(StatusCode::UNAUTHORIZED, "nobody is known to ask");
         parts.extensions.get().cloned().ok_or_else(unknown)

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How much is told of changes.
+/// Details to include in a list of changes.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 pub(super) struct ChangesQuery {
@@ -74,7 +74,7 @@ async fn recorded(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Res
     Ok(changes.map_or(RunChanges::Nothing, RunChanges::Changes))
 }
 
-/// Returns the summary of what a run changed, if it changed anything.
+/// Returns the summary of a run's changes, if it made any.
 pub(super) async fn summary(
     gateway: &GatewayState,
     thread: &ThreadId,

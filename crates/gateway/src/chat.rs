@@ -74,7 +74,7 @@ pub(super) async fn say(
     }
 }
 
-/// Reads what is posted.
+/// Reads a posted message.
 fn message(gateway: &GatewayState, said: ChatMessage) -> Result<LocalMessage, Box<Response>> {
     let refused = |status, detail: &str| Box::new(refuse(status, detail));
     let PostedContent { text, images } = match (&said.content, said.text.is_empty()) {

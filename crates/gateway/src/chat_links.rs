@@ -1,4 +1,4 @@
-//! Bots that a person can be known to, and the people of chats that are the same user as whoever asks. Shapes are DeerFlow's.
+//! Bots that a user can link to, and the caller's identities on chat platforms. Shapes are DeerFlow's.
 
 use super::{
     GatewayState, JsonReply,
@@ -21,7 +21,7 @@ use pudu_dispatch::{GOOD_FOR, bus::STORE_TIMEOUT, local};
 use pudu_kit::clock;
 use serde_json::{Value, json};
 
-/// Way by which a person becomes known: they send the bot a code. A link would not ask whom they join.
+/// Way of linking: the person sends the bot a code. A link would not ask for the user that they join.
 const MODE: &str = "binding_code";
 /// Characters of a connection's id.
 const ID_CHARS: usize = 32;
@@ -69,7 +69,7 @@ fn display(platform: &str) -> &str {
     }
 }
 
-/// Lists the people of chats who are whoever asks.
+/// Lists the caller's identities on chat platforms.
 pub(super) async fn list(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
     match gateway.linked(&caller.user).await {
         Ok(linked) => {
@@ -98,7 +98,7 @@ fn id(identity: &Identity) -> String {
     digest(format!("{}\0{}", identity.account, identity.person)).chars().take(ID_CHARS).collect()
 }
 
-/// Makes a person of a chat a user by themselves again.
+/// Makes a person of a chat a separate user again.
 pub(super) async fn part(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -123,8 +123,8 @@ pub(super) async fn part(
     }
 }
 
-/// Makes a code. Whoever shows it to the bot is from then on the same user as whoever asked for it here. The operator's
-/// token, which is nobody's own, gets one that admits a person instead.
+/// Makes a code. The person who shows it to the bot is from then on the same user as the caller. The operator's token,
+/// which belongs to no user, gets a code that admits a person instead.
 pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Path<String>) -> JsonReply {
     if caller.role == CallerRole::Admin && caller.user == UserId::local() {
         return people::connect(state, path).await;
@@ -159,7 +159,7 @@ pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Pa
 }
 
 impl GatewayState {
-    /// Returns the people of chats who are a user.
+    /// Returns a user's identities on chat platforms.
     async fn linked(&self, user: &UserId) -> Result<Vec<Identity>, StoreError> {
         let identities = self.0.shared.db.within(STORE_TIMEOUT).identities().await?.into_iter();
         Ok(identities

@@ -286,7 +286,7 @@ pub(super) async fn delete(
     answer(deleted.await)
 }
 
-/// Waits for a run, and answers with the values of its thread. Those who want a stream get one.
+/// Waits for a run, and answers with the values of its thread. Clients that want a stream get one.
 pub(super) async fn join(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -330,7 +330,7 @@ fn rejoin(
     Ok(run_stream::respond(gateway, request, reader, &ignored))
 }
 
-/// Follows a run from where the reader was, after it was told to stop if that is asked for.
+/// Follows a run from the reader's position, after stopping it if that is requested.
 pub(super) async fn follow(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -369,7 +369,7 @@ pub(super) async fn follow(
     answer(followed.await)
 }
 
-/// Returns the modes that whoever began a run asked for.
+/// Returns the modes that the creator of a run asked for.
 fn stored_modes(row: &RunRow) -> Option<Modes> {
     let request: Value = serde_json::from_str(&row.request).ok()?;
     Modes::read(&request["stream_mode"], &mut Vec::new()).ok()

@@ -11,7 +11,7 @@ use comrak::{
 };
 use pudu_channels::render::{citation_title, markdown::options};
 
-/// The page's document. `{version}` stands for the version of its files, `{links}` for the links to them.
+/// The page's document. `{version}` is replaced by the version of its files, `{links}` by the links to them.
 pub(crate) const PAGE: &str = include_str!("console/page/page.html");
 
 macro_rules! page_files {

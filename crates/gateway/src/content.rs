@@ -6,7 +6,7 @@ use pudu_channels::Attachment;
 use pudu_client::base::image_kind;
 use serde_json::Value;
 
-/// A message may bring so many images.
+/// Maximum number of images in a message.
 const MAX_IMAGES: usize = 20;
 
 /// Words and images of a message.

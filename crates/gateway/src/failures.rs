@@ -1,9 +1,8 @@
-//! Failures to prove that a post is a platform's, or that somebody knows the token: who fails again and again is left
-//! alone, or slowed down, for a while.
+//! Failures to prove that a post comes from a platform, or that the caller knows the token. A peer that fails again and
+//! again is refused, or slowed down, for a while.
 //!
-//! A proxy in front of the gateway stands for all who come through it: then it has to say for whom it asks,
-//! in `X-Forwarded-For`. Where it does not, nobody is counted, because one who fails would shut out the
-//! platform.
+//! A proxy in front of the gateway represents all its clients, so it has to name the client in `X-Forwarded-For`.
+//! Without that, no failure is counted, because one failing client would shut out the platform.
 
 use axum::http::HeaderMap;
 use std::{
@@ -14,13 +13,13 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// So many failures within a minute are taken for mistakes.
+/// Number of failures within a minute that are taken for mistakes.
 const MISTAKES: u32 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
 /// Maximum number of peers remembered; further ones are not counted before one of those is forgotten.
 const MAX_TRACKED_PEERS: usize = 4096;
 
-/// The failures of late.
+/// The recent failures.
 #[derive(Debug, Default)]
 pub(super) struct Failures(Mutex<HashMap<IpAddr, FailureCount>>);
 
@@ -62,19 +61,19 @@ impl FailureCount {
     }
 }
 
-/// Returns who asks; `None` behind a proxy that does not say it.
+/// Returns the client; `None` behind a proxy that does not name it.
 pub(super) fn peer(connected: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
     let connected = connected.to_canonical();
     if !may_be_proxy(connected) {
         return Some(network(connected));
     }
-    // Only the last entry is the proxy's own: what stands before it came with the request.
+    // Only the last entry is the proxy's own: earlier ones came with the request.
     let told = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
     let last = told.rsplit(',').next()?.trim();
     last.parse::<IpAddr>().ok().map(|peer| network(peer.to_canonical()))
 }
 
-/// Proxies stand on this machine or in its own network.
+/// Returns whether a peer may be a proxy: proxies run on this machine or in its own network.
 pub(super) fn may_be_proxy(peer: IpAddr) -> bool {
     match peer {
         IpAddr::V4(peer) => peer.is_loopback() || peer.is_private() || peer.is_link_local(),
@@ -82,7 +81,7 @@ pub(super) fn may_be_proxy(peer: IpAddr) -> bool {
     }
 }
 
-/// Returns the network by which a peer is counted: for IPv6 the /64, since whoever has one address of it has
+/// Returns the network by which a peer is counted: for IPv6 the /64, because a client with one of its addresses has
 /// all.
 pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer {

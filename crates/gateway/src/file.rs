@@ -1,5 +1,5 @@
-//! Files on their way out: whole or in part, and never as a page of ours. What a browser would run comes as a
-//! download, and all of it in a sandbox of the browser's.
+//! Files on their way out: whole or in part, and never as a page of ours. Content that a browser would run is sent as a
+//! download, and every file in a sandbox of the browser's.
 
 use super::{GatewayState, guests::Visitor};
 use axum::{
@@ -22,7 +22,7 @@ use std::{
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
-/// Media types that a browser may execute, whoever made the file. Any XML may be a picture or a page with
+/// Media types that a browser may execute, wherever the file comes from. Any XML may be a picture or a page with
 /// scripts.
 const ACTIVE: [&str; 8] = [
     "text/html",
@@ -105,7 +105,7 @@ pub(super) async fn send(
     Ok(response)
 }
 
-/// Sends what is in memory, likewise but whole.
+/// Sends a file from memory, with the same headers but whole.
 pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> Response {
     let head = usize::try_from(artifact::HEAD).unwrap_or(usize::MAX);
     let kind = artifact::media_type(name, bytes.get(..head).unwrap_or(&bytes));
@@ -114,13 +114,13 @@ pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> R
     response
 }
 
-/// Returns the headers that tell a browser how to treat a file.
+/// Returns the headers that define how a browser treats a file.
 fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
     let runs = show == FileDisposition::Framed && is_active(kind);
     let attached = show == FileDisposition::Download || (is_active(kind) && !runs);
     let place = if attached { "attachment" } else { "inline" };
     let name = in_address(name);
-    // A download is bytes: no browser is to have ideas of its own about them.
+    // A download is bytes: no browser may guess another type.
     let kind = match show {
         FileDisposition::Download => "application/octet-stream".to_owned(),
         _ if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),

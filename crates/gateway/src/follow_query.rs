@@ -14,7 +14,7 @@ pub(super) struct FollowQuery {
 }
 
 impl FollowQuery {
-    /// Reads a query, in which a mode may stand several times.
+    /// Reads a query, in which a mode may occur several times.
     pub(super) fn read(query: Option<&str>) -> Result<Self, String> {
         let mut asked = Self::default();
         for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {

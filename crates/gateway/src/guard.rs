@@ -1,12 +1,12 @@
 //! Access control of the HTTP API.
 //!
-//! On a loopback address anybody on this machine may use it, but no web page of another site: the `Host` has
-//! to be this machine's own name (a rebound DNS name is not) with any port, since a proxy passes its own, and the
-//! `Origin`, if there is one, has to be the same. On any other address a token is asked for as well, in a header or in the page's cookie; never in a
-//! URL. The same holds on a loopback address that the agent's own commands reach: else one could answer for
-//! people. The list of people who may speak to the bots and the bots' connections are changed only with the
-//! token, on a loopback address as well: not everybody on this machine runs the bots. As soon as somebody has an
-//! account, everybody signs in or shows a token; `auth/identify.rs` says who they are then.
+//! On a loopback address every user of this machine may use it, but no web page of another site: the `Host` has to be
+//! this machine's own name (a rebound DNS name is not) with any port, since a proxy passes its own, and the `Origin`,
+//! if there is one, has to be the same. On any other address a token is required as well, in a header or in the page's
+//! cookie, never in a URL. The same holds on a loopback address that the agent's own commands reach: otherwise a
+//! command could answer for people. The list of people who may speak to the bots and the bots' connections are changed
+//! only with the token, on a loopback address as well: not every user of this machine runs the bots. As soon as an
+//! account exists, every caller signs in or shows a token; `auth/identify.rs` identifies them then.
 
 use super::{
     GatewayState, Inner,
@@ -48,29 +48,29 @@ const PENALTY: Duration = Duration::from_secs(1);
 pub(super) struct RequestGuard {
     loopback: bool,
     token: GatewayToken,
-    /// Tokens that were wrong. A proxy in front stands for all who come through it, whatever they say who they are.
+    /// Wrong tokens. A proxy in front represents all its clients, whatever addresses they claim.
     wrong: Failures,
 }
 
-/// The gateway's token, and what asks for it.
+/// The gateway's token, and the conditions that require it.
 pub struct GatewayToken {
     /// The token.
     pub secret: SecretString,
-    /// Whether everything asks for it, or only what changes who may speak.
+    /// Whether every request requires it, or only changes of the people who may speak.
     pub everywhere: bool,
-    /// Whether the agent's commands can reach the gateway. Then everything asks for it, too.
+    /// Whether the agent's commands can reach the gateway. Then every request requires it, too.
     pub exposed: Exposed,
 }
 
 impl GatewayToken {
-    /// Returns whether everything asks for it by now.
+    /// Returns whether every request requires it by now.
     pub fn guards_all(&self) -> bool {
         self.everywhere || self.exposed.is()
     }
 }
 
-/// Whether commands can reach what listens on this machine, as the gateway does. Once they could it stays so: what
-/// began before an edit of the configuration may still be at work after it.
+/// Whether commands can reach listeners of this machine, such as the gateway. Once true it stays true: a command from
+/// before an edit of the configuration may still be at work after it.
 #[derive(Clone, Default)]
 pub struct Exposed(Arc<AtomicBool>);
 
@@ -91,7 +91,7 @@ impl RequestGuard {
         Self { loopback: bound.ip().is_loopback(), token, wrong: Failures::default() }
     }
 
-    /// Waits where an address has tried too often; tells whether it has.
+    /// Waits if an address has tried too often, and returns whether it has.
     async fn slow_down(&self, from: IpAddr) -> bool {
         let slow = self.wrong.are_too_many(Some(network(from.to_canonical())), Instant::now());
         if slow {
@@ -104,7 +104,7 @@ impl RequestGuard {
         self.wrong.add(Some(network(from.to_canonical())), Instant::now());
     }
 
-    /// Returns whether everything asks for a proof, even as long as nobody has an account.
+    /// Returns whether every request requires a proof, even while no account exists.
     pub(super) fn guards_all(&self) -> bool {
         self.token.guards_all()
     }
@@ -150,7 +150,7 @@ impl RequestGuard {
         if slow { ShownProof::WrongAgain.refusal() } else { wrong }
     }
 
-    /// Looks at the token that a request shows, and notes what that says of its connection. Wrong ones take time.
+    /// Checks the token that a request shows, and notes the result for its connection. Wrong tokens take time.
     pub(super) async fn examine(
         &self,
         headers: &HeaderMap,
@@ -158,7 +158,7 @@ impl RequestGuard {
         visitor: &Visitor,
         asked: bool,
     ) -> ShownProof {
-        // Where nobody is asked, a cookie may be another pudu's of this machine: browsers know no ports.
+        // Where no token is required, a cookie may belong to another pudu on this machine: browsers ignore the port.
         let asked = asked || bearer(headers).is_some();
         if given(headers).is_none() || !asked {
             return ShownProof::Nothing;
@@ -208,7 +208,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// Returns whether this is that token, in a time that tells nothing.
+/// Compares a given token with the real one, in constant time.
 pub(super) fn same(given: &str, token: &SecretString) -> bool {
     given.as_bytes().ct_eq(token.expose_secret().as_bytes()).into()
 }
@@ -246,7 +246,7 @@ impl Inner {
     }
 }
 
-/// Lets through who is not another site, and who follows a link from there.
+/// Admits requests that are addressed to this gateway, also by a link of another site.
 pub(super) async fn same_site(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -392,7 +392,7 @@ mod tests {
         ] {
             assert_eq!(shown(&guard, pairs, true).await, expected, "{pairs:?}");
         }
-        // Where nobody is asked, a cookie may be another program's, and a header is not.
+        // Where no token is required, a cookie may belong to another program, but a header does not.
         assert_eq!(shown(&guard, &[(header::COOKIE, "pudu_token=x")], false).await, ShownProof::Nothing);
         assert_eq!(shown(&guard, &[(header::AUTHORIZATION, "Bearer x")], false).await, ShownProof::Wrong);
     }

@@ -1,5 +1,5 @@
-//! Connections that have proved nothing yet. Such a guest has a place only as long as nobody else needs it: so whoever
-//! opens many connections and says nothing over them shuts out himself.
+//! Connections that have proved nothing yet. Such a guest keeps its place only until another client needs it, so that a
+//! client with many silent connections shuts out only itself.
 
 use super::failures::network;
 use std::{
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub(super) struct Guests {
     all: Arc<Mutex<GuestBook>>,
-    /// So many of one address may have proved nothing.
+    /// Maximum number of connections of one address that have proved nothing.
     share: usize,
 }
 
@@ -33,12 +33,12 @@ struct Stay {
     leave: CancellationToken,
 }
 
-/// Notes what a connection's requests prove.
+/// Notes whether a connection's requests have proved their caller.
 #[derive(Clone)]
 pub(super) struct Visitor(Arc<AtomicBool>);
 
 impl Visitor {
-    /// Notes that it is somebody's who may be here.
+    /// Notes that the connection belongs to an admitted caller.
     pub(super) fn prove(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -65,12 +65,12 @@ impl Drop for Guest {
 }
 
 impl Guests {
-    /// Makes room for so many of one address.
+    /// Creates the list, with a limit for the connections of one address.
     pub(super) fn new(share: usize) -> Self {
         Self { all: Arc::default(), share }
     }
 
-    /// Notes somebody who came.
+    /// Adds a new connection.
     pub(super) fn enter(&self, from: IpAddr) -> (Visitor, Guest) {
         let (proved, leave) = (Arc::<AtomicBool>::default(), CancellationToken::new());
         let mut book = self.lock();

@@ -29,7 +29,7 @@ pub(super) async fn channels(State(gateway): State<GatewayState>) -> Json<Value>
     Json(json!({ "service_running": true, "channels": channels }))
 }
 
-/// Connects one account anew; the others do not notice.
+/// Reconnects one account; the others are not affected.
 pub(super) async fn restart(
     State(gateway): State<GatewayState>,
     Path(name): Path<String>,

@@ -24,7 +24,7 @@ pub(super) struct InputMessage {
     pub(super) message: Message,
     /// Its fields that mean nothing here; a JSON object, or null.
     pub(super) fields: Arc<Value>,
-    /// Images that stand in its content.
+    /// Images in its content.
     pub(super) images: Vec<Attachment>,
     /// Names of uploads that belong to it.
     pub(super) uploads: Vec<String>,

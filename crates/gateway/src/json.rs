@@ -101,7 +101,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyRejection
 
 fn unread(path: &str, error: &serde_json::Error) -> BodyRejection {
     let message = error.to_string();
-    // The place is told by itself.
+    // The place is reported separately.
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let (status, detail) = match error.classify() {
         _ if message == "recursion limit exceeded" => (
@@ -143,7 +143,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeyedBody<T> {
     }
 }
 
-/// Reads what it is given as it is, and structures from objects only.
+/// Deserializer that passes values through unchanged, and reads structures from objects only.
 struct StructsAsMaps<D>(D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for StructsAsMaps<D> {

@@ -116,8 +116,8 @@ struct Inner {
 }
 
 impl GatewayState {
-    /// Makes a gateway that answers at `bound`. What changes who may speak asks for the token; all
-    /// but health, the page, links and webhooks may.
+    /// Makes a gateway that answers at `bound`. Changes of the people who may speak require the token; every route but
+    /// health, the page, links and webhooks may require it.
     pub fn new(
         shared: Arc<Shared>,
         local: Arc<LocalChannel>,
@@ -360,7 +360,7 @@ impl GatewayState {
             )
     }
 
-    /// The routes of whoever is known, or is of this machine.
+    /// The routes of identified callers and of callers on this machine.
     fn guarded(&self) -> Routes {
         let channels = || {
             let state = "{service_running: boolean, channels: object}";
@@ -402,7 +402,7 @@ impl GatewayState {
             .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
     }
 
-    /// The routes of everybody.
+    /// The routes that are open to every caller.
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
             .at("/", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
@@ -428,7 +428,7 @@ impl GatewayState {
             .merge(self.description())
             .merge(thread_routes::server_routes())
             .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));
-        // What brings its own proof, a secret or a signature, may come by any name of this machine.
+        // Requests with a proof of their own, a secret or a signature, may use any name of this machine.
         let hooks = Routes::new("daemon")
             .at(
                 "/api/webhooks/{platform}/{account}",

@@ -1,4 +1,4 @@
-//! MCP servers of the extensions file, for admins: shown without secrets, changed, and connected anew. Shapes are
+//! MCP servers of the extensions file, for administrators: shown without secrets, changed, and reconnected. Shapes are
 //! DeerFlow's.
 
 use super::{GatewayState, JsonReply, caller::Caller, mcp_edit as edit};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// The file's key with the servers.
 const KEY: &str = "mcpServers";
-/// Said to somebody who is no admin.
+/// Answer to a caller who is not an administrator.
 const ADMIN: &str = "Admin privileges required to manage MCP configuration.";
 
 /// Shows the servers.
@@ -71,7 +71,7 @@ pub(super) async fn switch(
     gateway.edit_mcp(switched).await
 }
 
-/// Connects all servers anew.
+/// Reconnects all servers.
 pub(super) async fn reset(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
     if !caller.is_admin() {
         return told(StatusCode::FORBIDDEN, ADMIN);
@@ -94,7 +94,7 @@ impl GatewayState {
         }
     }
 
-    /// Changes the servers in the file, connects them anew, and shows them.
+    /// Changes the servers in the file, reconnects them, and shows them.
     async fn edit_mcp(
         &self,
         change: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, edit::McpRefusal> + Send + 'static,

@@ -1,9 +1,9 @@
-//! Edits of MCP servers by somebody who sees no secrets: what is masked stays as it is, and no program is started that the
-//! operator did not allow.
+//! Edits of MCP servers by a caller who sees no secrets: masked values stay unchanged, and no program is started that
+//! the operator did not allow.
 //!
 //! A web page or a stolen session must not become a shell: a server that is a program of this machine comes from the
-//! operator's file, or its program is one that the operator named (`gateway.mcp_commands`). A secret that nobody sees goes
-//! nowhere else than before, and no variable of the daemon is written into a server.
+//! operator's file, or its program is one that the operator named (`gateway.mcp_commands`). A secret that the caller
+//! does not see goes nowhere else than before, and no variable of the daemon is written into a server.
 
 use axum::http::StatusCode;
 use pudu_client::net::scrub;
@@ -91,7 +91,7 @@ pub(super) struct McpRefusal {
 }
 
 impl McpRefusal {
-    /// An edit that nobody may make.
+    /// Refuses an edit with status 400.
     pub(super) fn bad(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, detail: detail.into() }
     }
@@ -163,7 +163,7 @@ fn oauth_value(key: &str, value: &Value) -> Value {
     }
 }
 
-/// Masks a value whose name says that it is a secret, and what is one below it.
+/// Masks a value whose key names a secret, and the secrets nested in a value.
 fn extra(key: &str, value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -278,14 +278,14 @@ pub(super) fn replaced(
     wanted.iter().map(one).collect()
 }
 
-/// Puts what is masked back, keeps what a client does not know, and leaves out what is the default and was not written.
+/// Restores masked values, keeps keys that a client does not know, and omits defaults that were not written.
 fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Result<Value, McpRefusal> {
     let (none, masks) = (json!({}), old.map(masked).unwrap_or_else(|| json!({})));
     let (old, display) = (old.unwrap_or(&none), old.map(shown).unwrap_or_else(|| json!({})));
     let mut merged = Map::new();
     for (key, value) in wanted {
         let stored = old.get(key);
-        // A default that the file does not write stays unwritten; what the client saw of it is no change.
+        // A default that the file does not write stays unwritten; the client's copy is no change.
         if stored.is_none() && display.get(key) == Some(value) {
             continue;
         }
@@ -309,7 +309,7 @@ fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Resul
     Ok(Value::Object(merged))
 }
 
-/// Returns a value with what is masked in it as it is stored.
+/// Returns a value with the stored ones in place of its masked parts.
 fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) -> Result<Value, McpRefusal> {
     if value == mask {
         return Ok(stored.clone());
@@ -372,7 +372,7 @@ fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value
     Ok(Value::Object(kept))
 }
 
-/// Refuses a server that starts a program which nobody allowed, or that takes a secret elsewhere.
+/// Refuses a server that starts a program that the operator did not allow, or that takes a secret elsewhere.
 fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> Result<(), McpRefusal> {
     let is_same = |key: &str, old: &Value| new.get(key) == old.get(key);
     let weighty = |server: &Value| -> Map<String, Value> {
@@ -394,7 +394,7 @@ fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> R
     if REMOTE.contains(&kind(new)) { Ok(()) } else { check_program(name, new, commands) }
 }
 
-/// Returns whether a value that is masked for whoever edits is the same in both.
+/// Returns whether a value that is masked for the caller is the same in both.
 fn keeps_secret(new: &Value, old: &Value) -> bool {
     let masks = masked(old);
     fn kept(new: &Value, old: &Value, mask: &Value) -> bool {
@@ -527,7 +527,7 @@ mod tests {
     }
 
     proptest! {
-        /// A page that sends back what it was shown changes nothing, whatever is in the file.
+        /// A page that sends back the servers as shown changes nothing, whatever the file contains.
         #[test]
         fn servers_come_back_as_they_were_shown(server in server()) {
             let stored: Map<String, Value> = [("a".to_owned(), server.clone())].into_iter().collect();
@@ -535,7 +535,7 @@ mod tests {
             prop_assert_eq!(replaced(&seen, &stored, &[]).map_err(|refusal| refusal.detail), Ok(stored));
         }
 
-        /// Whatever comes, a program that nobody allowed is not written.
+        /// No edit writes a program that the operator did not allow.
         #[test]
         fn no_edit_adds_a_program(server in server()) {
             let wanted: Map<String, Value> = [("a".to_owned(), server)].into_iter().collect();

@@ -1,7 +1,7 @@
-//! Memory of the person who asks: shown, changed, exported and forgotten. Shapes are DeerFlow's.
+//! Memory of the caller: shown, changed, exported and forgotten. Shapes are DeerFlow's.
 //!
-//! It is the memory of the lead agent, as in DeerFlow; `?agent=NAME` is that of a custom one. Nobody's settings are told
-//! that hold a secret: the model that reads conversations is named and no more.
+//! It is the memory of the lead agent, as in DeerFlow; `?agent=NAME` selects that of a custom one. Settings with a
+//! secret are not shown: of the model that reads conversations only the name is.
 
 use super::{GatewayState, JsonReply, caller::Caller};
 use crate::{json::Json, query::Query};
@@ -34,7 +34,7 @@ impl MemoryQuery {
     }
 }
 
-/// Shows what is remembered.
+/// Shows the stored memory.
 pub(super) async fn show(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -43,7 +43,7 @@ pub(super) async fn show(
     told(gateway.0.shared.client.get_memory(&query.of(caller)).await)
 }
 
-/// Shows what is remembered. It is read anew in any case.
+/// Shows the stored memory. It is always read again.
 pub(super) async fn reload(
     gateway: State<GatewayState>,
     caller: Caller,
@@ -52,7 +52,7 @@ pub(super) async fn reload(
     show(gateway, caller, query).await
 }
 
-/// Forgets everything that any agent remembers of whoever asks.
+/// Forgets everything that any agent remembers of the caller.
 pub(super) async fn clear(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
     told(gateway.0.shared.client.clear_memory(&MemoryOf { user: caller.user, agent: None }).await)
 }
@@ -66,7 +66,7 @@ pub(super) async fn export(
     told(gateway.0.shared.client.export_memory(&query.of(caller)).await)
 }
 
-/// Replaces what is remembered by a document.
+/// Replaces the stored memory by a document.
 pub(super) async fn import(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -112,7 +112,7 @@ pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<Value> {
     Json(gateway.0.shared.client.get_memory_config())
 }
 
-/// Answers how memory is set up, and what is remembered.
+/// Answers with the memory configuration and the stored memory.
 pub(super) async fn status(
     State(gateway): State<GatewayState>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Rows of what was said and done in a thread, through which clients page.
+//! Rows of a thread's messages and events, through which clients page.
 
 use super::{
     GatewayState,
@@ -27,10 +27,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
-/// So many rows are listed, unless told otherwise, and at most.
+/// Default and maximum number of listed rows.
 const MESSAGES: (usize, usize) = (50, 200);
 const EVENTS: (usize, usize) = (500, 2000);
-/// So many rows of the log are read at once.
+/// Number of log rows read at once.
 const PAGE: i64 = 512;
 
 /// Which rows are listed.
@@ -63,7 +63,7 @@ async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadSt
     gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))
 }
 
-/// Returns the newest messages of a thread before a number: those that stand in it now, each once.
+/// Returns the newest messages of a thread before a number: those that it contains now, each once.
 async fn shown(
     gateway: &GatewayState,
     thread: &ClientThread,
@@ -97,7 +97,7 @@ async fn shown(
     Ok(RowPage { events, has_more })
 }
 
-/// Returns the messages that a query asks for: a page that goes back, or with `after_seq` one that goes on.
+/// Returns the messages that a query asks for: a page backwards, or with `after_seq` a page forwards.
 async fn selected(
     gateway: &GatewayState,
     thread: &ClientThread,
@@ -115,8 +115,8 @@ async fn selected(
     Ok(page)
 }
 
-/// Adds to rows of messages what people judged, and how long each run took, to its last answer. A row that was copied from
-/// another thread, or whose run is forgotten, names none.
+/// Adds the caller's feedback to rows of messages, and the duration of each run to its last answer. A row that was
+/// copied from another thread, or whose run is forgotten, names none.
 async fn dressed(
     gateway: &GatewayState,
     caller: &Caller,

@@ -52,7 +52,7 @@ impl NamedOptions {
         Ok(Self(options))
     }
 
-    /// Reads which model answers and how it thinks. `known` tells whether there is a model of a name.
+    /// Reads which model answers and how it thinks. `known` returns whether a model of a name exists.
     pub(super) fn model(&self, known: impl Fn(&str) -> bool) -> Result<RunOptions, OptionsRefused> {
         let model = self.text("model_name")?.or(self.text("model")?);
         if let Some(unknown) = model.filter(|name| !known(name)) {
@@ -76,8 +76,8 @@ impl NamedOptions {
         Ok(self.flag("is_bootstrap")?.unwrap_or(false))
     }
 
-    /// Reads whether the client shows people what a run asks them to approve. Clients of DeerFlow's do not, and do not say
-    /// so.
+    /// Reads whether the client shows people the approvals that a run needs. DeerFlow's clients do not, and do not send
+    /// this option.
     pub(super) fn shows_approvals(&self) -> Result<bool, OptionsRefused> {
         match self.0.get("approvals").map(Value::as_str) {
             None | Some(Some("refuse")) => Ok(false),

@@ -1,5 +1,5 @@
-//! Threads belong to their users, and the members of a room read the room's threads. Of a thread that somebody may not read they
-//! hear that there is none.
+//! Threads belong to their users, and the members of a room read the room's threads. A thread that the caller may not
+//! read is reported as missing.
 
 use super::{
     GatewayState,
@@ -43,7 +43,7 @@ pub(super) async fn own_if_there(
     }
 }
 
-/// Finds a thread of the caller's, or of a room of which they are a member.
+/// Finds a thread of the caller's, or of a room that has the caller as a member.
 pub(super) async fn readable(
     gateway: &GatewayState,
     caller: &Caller,
@@ -61,8 +61,8 @@ pub(super) async fn readable(
     }
 }
 
-/// Lets through whose thread it is, administrators, members of its room who only read, and whoever is of this machine as long
-/// as nobody has an account. Files of a thread that is not there are nobody else's. Comes behind the guard.
+/// Admits the owner of a thread, administrators, members of its room who only read, and callers on this machine while
+/// no account exists. Files of a missing thread belong to no other user. Runs after the guard.
 pub(super) async fn check(
     State(gateway): State<GatewayState>,
     params: RawPathParams,

@@ -34,7 +34,7 @@ const MAX_DROPPED_BYTES: usize = 1024 * 1024 * 1024;
 /// Maximum time for the rest of a refused body.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Has the body of a request come in time. Whoever reads it sees an error; what is answered is told here.
+/// Limits the time for the body of a request. The reader of a late body sees an error; the answer is made here.
 pub(super) async fn pace(request: Request, next: Next) -> Response {
     let late = Arc::<AtomicBool>::default();
     // A client that waits for `100 Continue` sends nothing to a refusal.
@@ -85,7 +85,7 @@ impl Drop for ReadToEnd {
     }
 }
 
-/// Passes pieces on for as long as there is patience: waiting costs it, and what comes gives it back.
+/// Passes pieces on within a time budget: waiting consumes it, and received bytes restore it.
 fn paced<E: Into<BoxError> + Send + 'static>(
     pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     late: Arc<AtomicBool>,
@@ -115,7 +115,7 @@ mod tests {
     use std::{convert::Infallible, pin::pin};
     use tokio::time::sleep;
 
-    /// So many bytes come every so many seconds; returns how many of them did, and after how long it ended.
+    /// Sends `bytes` bytes every `pause` seconds; returns the number of received bytes, and the seconds until the end.
     async fn take(bytes: u32, pause: u64, times: usize) -> (usize, u64) {
         let pieces = stream::unfold(0, move |sent| async move {
             sleep(Duration::from_secs(pause)).await;
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(take(1, 9, 100).await, (1, 10));
         assert_eq!(take(BODY_RATE, 1, 100).await, (100 * BODY_RATE as usize, 101));
         assert_eq!(take(BODY_RATE / 2, 1, 100).await, (19 * BODY_RATE as usize / 2, 19));
-        // What was quick once earns no more patience than there was.
+        // An earlier fast piece earns no more patience than the maximum.
         assert_eq!(take(1 << 20, 11, 2).await, (0, 10));
     }
 }

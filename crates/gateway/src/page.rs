@@ -1,7 +1,7 @@
-//! The page: its document, and the files of which it is made.
+//! The page: its document and its files.
 //!
-//! The files stand below an address that has their version, so that browsers keep them for good and never mix two
-//! versions. Nothing is loaded from anywhere else, no script or style stands in the document, no text becomes markup.
+//! The files have addresses below their version, so that browsers keep them for good and never mix two versions.
+//! Nothing is loaded from anywhere else, no script or style is in the document, no text becomes markup.
 //! Libraries are sent compressed. A library with its own styles runs in a sandboxed frame, without the page's origin.
 
 use super::errors::refuse;
@@ -84,7 +84,7 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
     ([(header::ETAG, tag)], GUARDS, fresh, document.as_str()).into_response()
 }
 
-/// Serves a file of the page. A document of another version gets what there is, and does not keep it.
+/// Serves a file of the page. A document of another version gets the current file, and may not cache it.
 pub(super) async fn file(Path((version, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
     let keeps = if version == DOCUMENT.1 { "public, max-age=31536000, immutable" } else { "no-cache" };
     let about = [(header::CACHE_CONTROL, keeps), (header::CONTENT_TYPE, kind(&name))];

@@ -40,7 +40,7 @@ pub(super) async fn connect(State(gateway): State<GatewayState>, Path(name): Pat
     }
 }
 
-/// Lists who is known to an account by a code.
+/// Lists the people that an account knows by a code.
 pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
     match gateway.0.shared.db.within(STORE_TIMEOUT).paired().await {
         Ok(paired) => {
@@ -53,7 +53,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<S
     }
 }
 
-/// Forgets somebody whom an account knows by a code.
+/// Forgets a person that an account knows by a code.
 pub(super) async fn forget(
     State(gateway): State<GatewayState>,
     Path((name, person)): Path<(String, String)>,

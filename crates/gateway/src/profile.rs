@@ -10,7 +10,7 @@ use serde_json::json;
 /// Maximum size of a profile, in bytes.
 const MAX_PROFILE_BYTES: usize = 64 * 1024;
 
-/// Shows the profile of whoever asks; null if there is none.
+/// Shows the caller's profile; null if there is none.
 pub(super) async fn show(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
     match gateway.0.shared.client.profile(&caller.user).await {
         Ok(content) => (StatusCode::OK, Json(json!({ "content": content }))),
@@ -24,7 +24,7 @@ pub(super) struct NewProfile {
     content: String,
 }
 
-/// Keeps the profile of whoever asks; an empty one is removed.
+/// Stores the caller's profile; an empty one is removed.
 pub(super) async fn write(
     State(gateway): State<GatewayState>,
     caller: Caller,

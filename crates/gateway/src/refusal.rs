@@ -40,7 +40,7 @@ pub(super) fn answer<T: IntoResponse>(done: Result<T, Refusal>) -> Response {
     done.map_or_else(|refusal| *refusal, IntoResponse::into_response)
 }
 
-/// Answers with what was said and done in threads, without secrets that a tool may have found.
+/// Answers with content of threads, without secrets that a tool may have found.
 pub(super) fn scrubbed(answer: &impl Serialize) -> Response {
     let text = serde_json::to_string(answer).unwrap_or_default();
     let body = scrub::hide_in_talk(&text).into_owned();

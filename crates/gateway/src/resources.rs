@@ -9,7 +9,7 @@ use super::{
 };
 use axum::middleware;
 
-/// A document of what is remembered, and why it may be refused.
+/// Statuses with which a memory document may be refused.
 const REMEMBERED: &[u16] = &[409, 422];
 
 impl GatewayState {
@@ -20,7 +20,7 @@ impl GatewayState {
         Routes::new("").nest("/api", routes.clone()).nest("/api/langgraph", routes)
     }
 
-    /// Routes about what the agent works with.
+    /// Routes about models, assistants and other resources of the agent.
     fn model_routes() -> Routes {
         let of_assistants = Routes::new("assistants")
             .at("/assistants/search", post(assistants::search, says("Finds assistants.").gives("[Assistant]")))
@@ -96,7 +96,7 @@ impl GatewayState {
             .merge(of_assistants)
     }
 
-    /// Routes about what belongs to whoever asks.
+    /// Routes about the caller's own data.
     fn own_routes(&self) -> Routes {
         let of_threads = Routes::new("files")
             .at(
@@ -214,7 +214,8 @@ impl GatewayState {
             )
     }
 
-    /// Routes about what everybody's runs work with. Each handler sees to it that an admin asks.
+    /// Routes about resources that the runs of all users share. Each handler checks that the caller is an
+    /// administrator.
     fn operated_routes() -> Routes {
         let of_skills = Routes::new("skills")
             .at(

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 /// The assistant that answers if no other is named.
 const LEAD: &str = "lead_agent";
-/// A value of a request with `data:` in it is shown up to so many bytes.
+/// Maximum length of a `data:` value that is shown whole, in bytes.
 const MAX_SHOWN_DATA_BYTES: usize = 1024;
 /// Keys of a checkpoint: clients send back one that they were shown. The last two are DeerFlow's.
 const CHECKPOINT_KEYS: [&str; 6] =
@@ -124,7 +124,7 @@ pub(super) fn custom_agent(name: &str) -> Option<String> {
     (!["lead-agent", LEAD, ""].contains(&name)).then(|| name.to_owned())
 }
 
-/// Returns what is told of a value of another kind.
+/// Returns the message about a value of another kind.
 fn not(place: &str, expected: &str, value: &Value) -> String {
     format!("{place}: expected {expected}, got {}", wrong_value::kind(value))
 }
@@ -225,7 +225,7 @@ impl RunBody {
         }
     }
 
-    /// Reads the checkpoint from which the run goes on. Places that name one name the same.
+    /// Reads the checkpoint from which the run continues. All keys that name one must name the same.
     pub(super) fn checkpoint(&self, thread: &ThreadId) -> Result<Option<Seq>, Refusal> {
         let mut keys = self.checkpoint.as_object().into_iter().flat_map(Map::keys);
         if let Some(key) = keys.find(|key| !CHECKPOINT_KEYS.contains(&key.as_str())) {
@@ -302,7 +302,7 @@ impl RunBody {
     }
 }
 
-/// Leaves out what images in a value say: they are among the thread's uploads.
+/// Leaves out the data of images in a value: they are among the thread's uploads.
 fn leave_images_out(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("data:") && text.len() > MAX_SHOWN_DATA_BYTES => {

@@ -17,9 +17,9 @@ use pudu_dispatch::bus::STORE_TIMEOUT;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// So many runs are listed, unless told otherwise, and at most.
+/// Default and maximum number of listed runs.
 const LISTED: (usize, usize) = (10, 1000);
-/// So many runs are read at once.
+/// Number of runs read at once.
 const READ_RUNS: i64 = 100;
 
 /// Which runs are listed.
@@ -39,7 +39,7 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Response {
     let listed = async {
-        // A key may stand several times, which `Query` does not read.
+        // A key may occur several times, which `Query` does not read.
         let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
         let select: Vec<String> =
             pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();

@@ -1,4 +1,4 @@
-//! Who follows which run: one that is to stop with its reader stops when nobody follows it any more.
+//! Readers of runs: a run that is to stop with its reader stops when it has no reader any more.
 
 use super::GatewayState;
 use pudu_client::{base::RunId, store::CancelAction};
@@ -8,7 +8,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The readers of the runs that anybody follows.
+/// The readers of the runs that are followed.
 #[derive(Default)]
 pub(super) struct RunReaders {
     runs: Mutex<HashMap<RunId, ReadRun>>,
@@ -16,11 +16,11 @@ pub(super) struct RunReaders {
     left: Notify,
 }
 
-/// A run that somebody follows.
+/// A run that is followed.
 #[derive(Default)]
 struct ReadRun {
     readers: usize,
-    /// Whether one of them wants it to stop with them.
+    /// Whether a reader wants the run to stop with them.
     stops: bool,
 }
 
@@ -29,7 +29,7 @@ impl RunReaders {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody follows a run.
+    /// Waits until a run has no reader.
     pub(super) async fn gone(&self, run: &RunId) {
         loop {
             let left = self.left.notified();
@@ -40,7 +40,7 @@ impl RunReaders {
         }
     }
 
-    /// Takes a reader away. Tells whether the run is to stop.
+    /// Removes a reader, and returns whether the run is to stop.
     fn leave(&self, run: &RunId) -> bool {
         let mut runs = self.lock();
         let Some(read) = runs.get_mut(run) else { return false };
@@ -61,7 +61,7 @@ pub(super) struct RunReader {
 }
 
 impl RunReader {
-    /// Adds a reader, also of a run that is about to begin. With `stops` the run stops when the last of them goes away.
+    /// Adds a reader, also of a run that is about to begin. With `stops` the run stops when its last reader goes away.
     pub(super) fn join(gateway: &GatewayState, run: &RunId, stops: bool) -> Self {
         let mut runs = gateway.0.readers.lock();
         let read = runs.entry(run.clone()).or_default();

@@ -1,5 +1,5 @@
-//! A request for a run, and the task that is made of it. Accepted requests are kept in a
-//! form from which the same task is made again after a restart.
+//! A request for a run, and the task made from it. Accepted requests are kept in a form from which the same task is
+//! made again after a restart.
 
 use super::{
     GatewayState,
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A task as it is kept with its run.
+/// A task in the form that is stored with its run.
 #[derive(Debug, Deserialize, Serialize)]
 struct StoredTask {
     input: Vec<Human>,
@@ -103,7 +103,7 @@ pub(super) async fn read(
         // Before its images are taken for nothing.
         return busy(&other.run);
     }
-    // What another run leaves, nobody knows yet.
+    // The result of another run is not known yet.
     if said.is_empty() && from.is_none() && others.is_empty() {
         goes_on(client, thread).await?;
     }
@@ -136,7 +136,7 @@ pub(super) async fn read(
     Ok(ReadRequest { run, modes, cancels, ignored })
 }
 
-/// Refuses an agent that there is not.
+/// Refuses an agent that does not exist.
 pub(super) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), Refusal> {
     match client.custom_agent(name, Some(user)).await {
         Ok(_) => Ok(()),
@@ -153,7 +153,7 @@ async fn goes_on(client: &Client, thread: &ThreadId) -> Result<(), Refusal> {
     }
 }
 
-/// Makes people's messages of what was sent: images become uploads, and uploads that are named come along.
+/// Makes people's messages from a request: images become uploads, and named uploads are attached.
 async fn take(
     gateway: &GatewayState,
     folder: &ThreadFolder,

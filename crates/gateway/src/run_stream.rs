@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Maximum length of an unknown id in the frame that reports it, in characters.
 const MAX_LOST_ID_CHARS: usize = 100;
-/// Frames are sent together up to so many bytes.
+/// Maximum size of the frames that are sent together, in bytes.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Answers with a run's stream, to which the reader belongs: both end at once.
@@ -104,7 +104,7 @@ impl StreamBody {
                 Ok(frames) => frames.iter().for_each(|frame| {
                     write!(text, "{frame}").ok();
                 }),
-                // The reader comes back later and goes on.
+                // The reader comes back later and continues.
                 Err(error) => tracing::error!(run = %self.run, %error, "failed to read run"),
             }
             next = match text.len() {

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// Lists the runs that work or wait to, oldest first: those of one's own threads, for whoever does not see all.
+/// Lists the runs that work or wait to, oldest first: those of the caller's own threads, unless the caller sees all.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Extension(proof): Extension<CallerProof>,
@@ -37,7 +37,7 @@ pub(super) async fn list(
     scrubbed(&json!({ "runs": shown_runs }))
 }
 
-/// Returns a run that somebody may follow. Those of others are not told from those that there are not.
+/// Returns a run that the caller may follow. Runs of other users are not distinguished from missing ones.
 async fn found(
     gateway: &GatewayState,
     (caller, proof): (&Caller, &CallerProof),
@@ -51,8 +51,8 @@ async fn found(
     thread.ok().flatten().filter(|thread| thread.user == caller.user).map(|_| live)
 }
 
-/// Follows a run's events; with `Last-Event-ID`, from the one behind it on. A reader that has fallen out of
-/// the ring gets a `gap` with all that happened so far, and goes on from there.
+/// Follows a run's events; with `Last-Event-ID`, from the one behind it on. A reader that has fallen out of the ring
+/// gets a `gap` with all progress so far, and continues from there.
 pub(super) async fn events(
     State(gateway): State<GatewayState>,
     Extension(proof): Extension<CallerProof>,
@@ -77,15 +77,15 @@ fn follow(follower: RunFollower, stop: CancellationToken) -> impl Stream<Item = 
     })
 }
 
-/// A reader of a run's events. Words that may be the beginning of a secret wait for what follows, and so does the id of their
-/// event: who comes back behind an id has had all before it.
+/// A reader of a run's events. Text that may be the beginning of a secret waits for the text after it, and so does the
+/// id of its event: a reader that resumes behind an id has had all before it.
 struct RunFollower {
     reader: ReplayReader,
     words: Option<WaitingWords>,
     ready: VecDeque<Event>,
 }
 
-/// Words of a message that were not told yet.
+/// Text of a message that was not sent yet.
 struct WaitingWords {
     message: MessageId,
     id: u64,
@@ -118,7 +118,7 @@ impl RunFollower {
     fn take(&mut self, item: &ReplayItem) {
         match item {
             ReplayItem::Event(id, happened) => match &**happened {
-                // What is in these is more than chats show.
+                // These contain more than chats show.
                 RunEvent::Committed { .. } | RunEvent::Reasoning { .. } => {}
                 RunEvent::Text { message, delta } => self.words(*id, message, delta),
                 happened => {

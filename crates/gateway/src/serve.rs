@@ -1,6 +1,6 @@
-//! Takes connections: so many at once, and none that says nothing for long. Who comes when there is no room takes the
-//! place of somebody who has proved nothing yet; if there is none, he is told so, and can still ask whether the
-//! daemon lives.
+//! Accepts a limited number of connections, and none that is silent for long. A connection for which there is no room
+//! takes the place of one that has proved nothing yet; if there is none, it is refused, and can still ask whether the
+//! daemon is alive.
 
 use super::guests::{Guests, Visitor};
 use crate::json::Json;
@@ -29,13 +29,13 @@ use tower::Layer;
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 4096;
-/// The part of the files that the process may have open which connections have at most.
+/// Divisor of the process's limit of open files: connections have at most this part.
 const SHARE_OF_FILES: usize = 2;
-/// The process asks for so many files, if it may have them: for its connections and as many other things.
+/// Limit of open files that the process requests, if it may: for its connections and as many other files.
 const WANTED_FILES: u64 = 16_384;
-/// So many more hear that there is no room; further ones wait until one of those was told.
+/// Number of further connections that are refused with an answer; more wait until such a place is free.
 const SPARE: usize = 32;
-/// The part of them that one address has at most, as long as it proves nothing.
+/// Divisor of the connection limit: the part that one address has at most, as long as it proves nothing.
 const SHARE: usize = 2;
 /// The time within which a connection that was sent away is gone.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -43,9 +43,9 @@ const LEAVING: Duration = Duration::from_millis(500);
 const HEAD: Duration = Duration::from_secs(10);
 /// Timeout for a request's head on a connection for which there is no room.
 const HASTE: Duration = Duration::from_secs(1);
-/// After a failed accept, usually for want of files, it is tried again so much later.
+/// Delay after a failed accept, usually for want of files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The log says no more often than this that there is no room.
+/// Minimum interval of log lines about missing room.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves until `stop`, then lets requests at work finish.
@@ -79,15 +79,15 @@ async fn serve_within(
         // Where both versions are spoken, the first bytes are waited for without end.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
-        // Who is only told that there is no room has no place to give up.
+        // A refused connection has no place to give up.
         let (visitor, guest) = if spare { Guests::new(1).enter(peer.ip()) } else { guests.enter(peer.ip()) };
-        // Around the whole: `Router::layer` would box each route anew for each connection.
+        // Around the whole router: `Router::layer` would box each route again for each connection.
         let app = (Extension(ConnectInfo(peer)), Extension::<Visitor>(visitor)).layer(app.clone());
         let connection =
             builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).into_owned();
         let watched = graceful.watch(connection);
         tasks.spawn(async move {
-            // How a peer leaves is its own business, unless somebody else needs the place.
+            // A peer may leave in any way, unless another connection needs the place.
             guest.asked_to_leave().run_until_cancelled(watched).await;
             drop(place);
         });
@@ -127,7 +127,7 @@ impl ConnectionLimit {
         Self { usual, spare, guests: Guests::new(most / SHARE), told: None }
     }
 
-    /// Waits for a connection, and a place to tell it something.
+    /// Waits for a connection, and for a place to answer it.
     async fn accept(&mut self, listener: &TcpListener) -> Taken {
         let place = self.place().await;
         let (stream, peer) = accept(listener).await;
@@ -145,7 +145,7 @@ impl ConnectionLimit {
         Taken { stream, peer, place, spare }
     }
 
-    /// Returns a place that was left meanwhile, or that somebody gives up who has proved nothing.
+    /// Returns a place that was left meanwhile, or that a connection without proof gives up.
     async fn vacated(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = self.usual.clone().try_acquire_owned() {
             return Some(place);
@@ -157,7 +157,7 @@ impl ConnectionLimit {
     }
 
     async fn place(&self) -> ConnectionSlot {
-        // Nobody closes them.
+        // The semaphores are never closed.
         tokio::select! {
             biased;
             Ok(place) = self.usual.clone().acquire_owned() => ConnectionSlot::Usual(place),

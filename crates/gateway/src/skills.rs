@@ -1,7 +1,7 @@
 //! Skills: which there are, switching them, and installing one from a thread's files. Shapes are DeerFlow's.
 //!
-//! Everybody with access to the API sees them. Changes ask for the operator's token: a skill tells the agent
-//! what to do, for everybody.
+//! Every client with access to the API sees them. Changes ask for the operator's token: a skill instructs the agent for
+//! all users.
 
 use super::{GatewayState, JsonReply, caller::Caller, thread};
 use crate::{
@@ -39,7 +39,7 @@ pub(super) struct SkillToggle {
     enabled: bool,
 }
 
-/// Switches a skill on or off, from the next run on: one of whoever asks, or, if they are an admin, one of everybody's.
+/// Switches a skill on or off, from the next run on: one of the caller's own, or, for an administrator, a shared one.
 pub(super) async fn switch(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -61,7 +61,7 @@ fn not_admin(caller: &Caller) -> Option<JsonReply> {
     (!caller.is_admin()).then(|| (StatusCode::FORBIDDEN, Json(json!({ "detail": detail }))))
 }
 
-/// Reads all skills anew. They are read anew before each run that finds a file changed, so nothing has to be forgotten.
+/// Reads all skills again. A run that finds a file changed reads them again first, so no cache has to be cleared.
 pub(super) async fn reload(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
     if let Some(refusal) = not_admin(&caller) {
         return refusal;
@@ -77,7 +77,7 @@ pub(super) struct SkillText {
     content: String,
 }
 
-/// Writes a skill's `SKILL.md` anew. It is scanned, and has an entry in its history.
+/// Overwrites a skill's `SKILL.md`. It is scanned, and has an entry in its history.
 pub(super) async fn write_custom(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -159,7 +159,7 @@ pub(super) async fn install(
     }
     // DeerFlow's clients leave the slash at the beginning out.
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
-    // What is looked through is what is installed, whatever a command does to the file meanwhile.
+    // The scanned file is the one that is installed, even if a command changes the original meanwhile.
     let shared = &gateway.0.shared;
     let kept = match shared.client.files(&thread).await {
         Ok(files) => sent::keep(&shared.home, &files, &path).await,
@@ -189,7 +189,7 @@ impl SkillOwner {
     }
 }
 
-/// Lists the skills that a user can change: everybody's own ones if no user is named.
+/// Lists the skills that a user can change: the shared ones if no user is named.
 pub(super) async fn custom(
     State(gateway): State<GatewayState>,
     Query(owner): Query<SkillOwner>,

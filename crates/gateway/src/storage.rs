@@ -22,14 +22,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// So many threads are listed, unless told otherwise.
+/// Default number of threads listed.
 pub const LISTED_THREADS: usize = 100;
 /// Maximum number of threads listed.
 pub const MAX_LISTED_THREADS: usize = 1_000;
-/// Said of a number beyond that.
+/// Message about a limit out of range.
 const WRONG_LIMIT: &str = "limit is 1 to 1000";
 
-/// Lists what each account leaves behind.
+/// Lists the storage that each account uses.
 pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
     let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
     match storage.usage(&rules, clock::now()).await {
@@ -61,7 +61,7 @@ pub(super) async fn threads(
     }
 }
 
-/// Deletes what the rules do not keep.
+/// Deletes the data that the retention rules do not keep.
 pub(super) async fn prune(State(gateway): State<GatewayState>) -> Response {
     let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
     match storage.prune(&rules, clock::now()).await {
@@ -96,7 +96,7 @@ impl GatewayState {
     }
 }
 
-/// Writes usage as the API tells it, with the rules in force.
+/// Writes usage in the API's format, with the rules in force.
 pub fn told(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     let account = |usage: &AccountUsage| {
         json!({
@@ -114,7 +114,7 @@ pub fn told(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     json!({ "retention": retention(&rules.usual), "accounts": accounts })
 }
 
-/// Writes threads as the API tells them.
+/// Writes threads in the API's format.
 pub fn listed(threads: &[ThreadRow]) -> Value {
     let thread = |row: &ThreadRow| {
         json!({
@@ -144,7 +144,7 @@ fn retention(retention: &Retention) -> Value {
     })
 }
 
-/// Writes what was deleted, or is to be, as the API tells it.
+/// Writes the counts of data that was deleted, or is to be, in the API's format.
 pub fn counts(pruned: &Pruned) -> Value {
     json!({
         "threads": pruned.threads,
@@ -154,7 +154,7 @@ pub fn counts(pruned: &Pruned) -> Value {
     })
 }
 
-/// Logs what was deleted.
+/// Logs the counts of deleted data.
 pub fn report(pruned: &Pruned) {
     let Pruned { threads, stripped, bytes, audit_rows } = pruned;
     tracing::info!(

@@ -1,5 +1,5 @@
-//! Streams end with the proof by which they were asked for: with a session, when its account goes or gets another password, with a
-//! token that is revoked, with the time when nobody had an account.
+//! Streams end with the proof by which they were asked for: with a session, when its account goes or gets another
+//! password; with a token, when it is revoked; and without an account, when the first one is added.
 
 use super::{
     GatewayState,
@@ -15,7 +15,7 @@ use axum::{
 use futures_util::StreamExt;
 use std::{net::IpAddr, time::Duration};
 
-/// A proof is looked at anew this often.
+/// Interval at which a proof is checked again.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A request, to look at its proof later.

@@ -18,10 +18,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// So many events are told, if nothing else is asked for, and at most.
+/// Default and maximum number of listed events.
 const EVENTS: (u32, u32) = (100, 500);
 
-/// Which events are told.
+/// Which events are listed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskQuery {
@@ -31,7 +31,7 @@ pub(super) struct TaskQuery {
     limit: Option<u32>,
 }
 
-/// Lists what the sub-agents of a thread did, oldest first.
+/// Lists the events of a thread's sub-agents, oldest first.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Path(thread): Path<String>,
@@ -60,7 +60,7 @@ pub(super) async fn list(
     }
 }
 
-/// Writes a stage as the API tells it.
+/// Writes a stage in the API's format.
 fn told(row: &TaskRow) -> Option<Value> {
     let (name, content, metadata) = task::stored(&row.call, &row.stage)?;
     Some(json!({

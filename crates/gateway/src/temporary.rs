@@ -16,8 +16,8 @@ impl GatewayState {
         }
     }
 
-    /// Deletes a thread once its run, which may be about to begin, is over and nobody follows it any more. A daemon that stops
-    /// before does it at its next start.
+    /// Deletes a thread once its run, which may be about to begin, is over and has no reader any more. A daemon that
+    /// stops before deletes it at its next start.
     pub(super) fn delete_after(&self, thread: ThreadId, run: RunId) {
         let gateway = self.clone();
         self.0.shared.tasks.spawn(async move {
@@ -32,7 +32,7 @@ impl GatewayState {
             let live = client.live_runs(thread);
             if live.is_empty() {
                 match client.delete_thread(thread).await {
-                    // Somebody went on with it meanwhile.
+                    // Another run began meanwhile.
                     Ok(Deletion::InUse) if !client.live_runs(thread).is_empty() => continue,
                     Ok(_) => {}
                     Err(error) => tracing::error!(%thread, %error, "failed to delete temporary thread"),

@@ -4,7 +4,7 @@ use super::errors::refuse;
 use axum::{http::StatusCode, response::Response};
 use pudu_client::base::ThreadId;
 
-/// Said of what is no thread's id.
+/// Message about an invalid thread id.
 pub const WRONG: &str = "a thread's id is 1 to 64 of A-Z a-z 0-9 _ -";
 
 /// Reads a thread's id; `None` if it is none.

@@ -1,6 +1,7 @@
 //! Threads as clients write them: other values, and copies.
 //!
-//! A message has a row of its own in the log, also where somebody puts it into a thread: it is of the run that wrote the row.
+//! A message has a row of its own in the log, even if a client puts it into a thread: it belongs to the run that wrote
+//! the row.
 
 use super::{
     GatewayState,
@@ -55,7 +56,7 @@ struct NewValues {
     artifacts: Option<Vec<String>>,
 }
 
-/// Changes the values of a thread: what is named is replaced.
+/// Changes the values of a thread: named values are replaced.
 pub(super) async fn update_state(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -109,7 +110,7 @@ async fn write_values(
 /// A message to write, and the fields that its client gets back.
 type NewMessage = (Arc<Message>, Option<Arc<Value>>);
 
-/// Takes out of a state what does not begin a list of messages, and returns the rest of the list.
+/// Removes the messages of a state that do not begin the given list, and returns the rest of the list.
 fn replace_messages(state: &mut ThreadState, messages: Vec<InputMessage>) -> Vec<NewMessage> {
     let fields = |sent: &InputMessage| Some(sent.fields.clone()).filter(|fields| !fields.is_null());
     let is_same = |sent: &InputMessage, (id, old): (&MessageId, &Arc<Message>)| {

@@ -1,4 +1,4 @@
-//! Facts about a thread beside its messages: what it spent, its goal, its summary.
+//! Facts about a thread beside its messages: its spending, its goal, its summary.
 
 use super::{
     GatewayState,
@@ -28,7 +28,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Answers what the runs of a thread spent.
+/// Answers with the spending of a thread's runs.
 pub(super) async fn tokens(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -46,7 +46,7 @@ pub(super) async fn tokens(
     answer(told.await)
 }
 
-/// DeerFlow tells no costs.
+/// DeerFlow reports no costs.
 fn token_usage(thread: &ClientThread, spent: &[RunTokens], costs: &Value) -> Value {
     let total = |of: &dyn Fn(&&RunTokens) -> bool| -> i64 {
         spent.iter().filter(of).map(|one| one.input + one.output).sum()
@@ -62,7 +62,7 @@ fn token_usage(thread: &ClientThread, spent: &[RunTokens], costs: &Value) -> Val
         .map(|(name, (tokens, runs))| (name.to_owned(), json!({ "tokens": tokens, "runs": runs.len() })))
         .collect();
     let of = |group: &'static str| total(&move |one| run::caller_group(&one.caller) == group);
-    // Suggestions and what is learnt are no runs.
+    // Suggestions and learning are no runs.
     let led = spent.iter().filter(|one| run::caller_group(&one.caller) == "lead_agent");
     let runs: BTreeSet<&str> = led.map(|one| one.run.as_str()).collect();
     json!({
@@ -151,7 +151,7 @@ pub(super) struct CompactBody {
 }
 
 impl CompactBody {
-    /// Refuses what would not be obeyed.
+    /// Refuses options that would have no effect.
     fn check(&self) -> Result<(), Refusal> {
         let wrong = |why| wrong(why);
         match self {
@@ -200,7 +200,7 @@ pub(super) async fn compact(
             task,
             account: ACCOUNT.to_owned(),
             assistant: String::new(),
-            // A summary that a death cuts is not made: whoever asked has no answer and asks again.
+            // A summary that a crash cuts is not made: the caller has no answer and asks again.
             request: String::new(),
             metadata: String::new(),
             multitask: Multitask::Reject,

@@ -22,7 +22,7 @@ pub(super) fn server_routes() -> Routes {
 }
 
 impl GatewayState {
-    /// Returns the routes, each with what it is for.
+    /// Returns the routes with their descriptions.
     pub(super) fn threads(&self) -> Routes {
         Self::thread_routes()
             .merge(Self::state_routes())
@@ -281,7 +281,7 @@ impl GatewayState {
 
 /// Statuses with which a run may be refused.
 const RUN: &[u16] = &[404, 409];
-/// What a client sends to go on otherwise.
+/// Input with which a client continues a thread differently.
 const PREPARED: &str = "{input: object, checkpoint: object, metadata: object, target_run_id?: string}";
 /// A page of a run's messages.
 const PAGE: &str = "{data: [Row], has_more: boolean}";

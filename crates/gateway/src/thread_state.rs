@@ -29,7 +29,7 @@ use std::collections::HashSet;
 /// Number of listed checkpoints if the client does not say, and the maximum. LangGraph's hook asks for 1,000.
 const HISTORY: (usize, usize) = (10, 1000);
 
-/// Shows a thread as it is: its newest checkpoint.
+/// Shows the current state of a thread: its newest checkpoint.
 pub(super) async fn state(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -193,7 +193,7 @@ async fn past(
         Some(Some(seq)) => seq,
         None => Seq::MAX,
     };
-    // The rows begin with that of the checkpoint itself: in the middle of a step they would end one that there is not.
+    // The first row is that of the checkpoint itself: in the middle of a step it would end a step that does not exist.
     let (db, mut rows, mut at) =
         (gateway.0.shared.db.within(STORE_TIMEOUT), Vec::new(), before.saturating_add(1));
     let earlier = |rows: &[LogEntry]| -> Vec<Seq> {

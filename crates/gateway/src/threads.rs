@@ -30,13 +30,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::sync::Arc;
 
-/// So many threads are listed, unless told otherwise, and at most.
+/// Default and maximum number of listed threads.
 const LISTED: (usize, usize) = (10, 1000);
 /// Header with the `offset` of the next page.
 pub(super) const NEXT_PAGE: HeaderName = HeaderName::from_static("x-pagination-next");
 /// Header with the `cursor` of the next page, which repeats and loses no thread while others are written.
 pub(super) const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-pagination-cursor");
-/// Notes of a client on a thread have so many bytes at most.
+/// Maximum size of a client's notes on a thread, in bytes.
 const MAX_METADATA_BYTES: usize = 64 * 1024;
 /// Keys of notes that a client may not write.
 const OWNERS: [&str; 2] = ["owner_id", "user_id"];
@@ -88,7 +88,7 @@ async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> 
     }
 }
 
-/// Writes the notes of a client, without what is not theirs to say.
+/// Writes the notes of a client, without the keys that a client may not set.
 pub(super) fn notes(mut metadata: Map<String, Value>) -> Result<String, Refusal> {
     metadata.retain(|key, _| !OWNERS.contains(&key.as_str()));
     let text = Value::Object(metadata).to_string();
@@ -108,7 +108,7 @@ fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> Listed
     ListedThread { read_only: thread.user != caller.user, ..listed }
 }
 
-/// Leaves the keys of an answer that were asked for; all of them if none was.
+/// Keeps the requested keys of an answer; all keys if none was requested.
 pub(super) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
     if let (Some(keys), Value::Object(told)) = (keys.filter(|keys| !keys.is_empty()), &mut told) {
         told.retain(|key, _| keys.contains(key));
@@ -127,7 +127,7 @@ pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> R
     }
 }
 
-/// Returns the header that tells where the next page begins, if there is one.
+/// Returns the header with the position of the next page, if there is one.
 pub(super) fn next_page(next: usize, has_more: bool) -> Option<[(HeaderName, String); 1]> {
     has_more.then(|| [(NEXT_PAGE, next.to_string())])
 }
@@ -144,7 +144,7 @@ pub(super) struct ThreadSearch {
     sort_by: Option<String>,
     sort_order: Option<String>,
     query: Option<String>,
-    /// Where the list goes on: `X-Pagination-Cursor` of the page before.
+    /// Position at which the list continues: `X-Pagination-Cursor` of the page before.
     cursor: Option<String>,
     select: Option<Vec<String>>,
     values: Option<Map<String, Value>>,
@@ -300,7 +300,7 @@ pub(super) async fn show(
     answer(shown.await)
 }
 
-/// Returns the values of a thread as it is.
+/// Returns the current values of a thread.
 pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Result<Box<RawValue>, Refusal> {
     gateway.0.shared.client.values(thread).await.map_err(|error| unavailable(&error))
 }
@@ -330,7 +330,7 @@ pub(super) async fn patch(
                 return wrong(why);
             }
         };
-        // Who only pins a thread has not used it.
+        // Pinning alone is no use of a thread.
         let updated = Some(clock::now()).filter(|_| !patch.is_empty() || pinned.is_none());
         let mut all = metadata(&thread);
         all.remove("deerflow_pinned");

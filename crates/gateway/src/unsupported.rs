@@ -35,7 +35,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Returns what is said of it.
+    /// Returns the message about a part that is not supported.
     pub(super) fn told(self) -> &'static str {
         match self {
             Self::Lark => {

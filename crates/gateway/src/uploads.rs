@@ -24,7 +24,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// So many fields that are no files may come along.
+/// Maximum number of fields in a request that are no files.
 const FIELDS: u32 = 100;
 /// Maximum number of upload requests handled at once; more wait.
 pub(super) const MAX_CONCURRENT_UPLOADS: usize = 64;
@@ -92,7 +92,7 @@ async fn receive(mut form: Multipart, rules: &Uploads, client: &Client) -> Resul
         let name = field.file_name().unwrap_or_default().to_owned();
         fields += 1;
         if name.is_empty() {
-            // A form without a chosen file sends an empty one; other fields are nobody's.
+            // A form without a chosen file sends an empty one; other fields are ignored.
             drain(field, &mut left, rules).await?;
             if fields > FIELDS {
                 let detail = format!("more than {FIELDS} fields came");
@@ -185,7 +185,7 @@ pub(super) async fn limits(State(gateway): State<GatewayState>, Path(thread): Pa
     Json(limits).into_response()
 }
 
-/// Removes an upload, and the text that was made of it.
+/// Removes an upload, and the text that was made from it.
 pub(super) async fn remove(
     State(gateway): State<GatewayState>,
     Path((thread, name)): Path<(String, String)>,

@@ -1,4 +1,4 @@
-//! Queries and forms: keys with values that are texts, read as what is wanted of them. Yes and no are those of pydantic.
+//! Queries and forms: keys with text values, read as the types that are expected. Booleans are those of pydantic.
 
 use super::wrong_value;
 use serde::{
@@ -36,7 +36,7 @@ pub(super) fn flag_of(key: &str, text: &str) -> Result<bool, String> {
 struct QueryValue<'q>(Cow<'q, str>);
 
 impl QueryValue<'_> {
-    /// Returns what is told of a value that cannot be read.
+    /// Returns the error for a value that cannot be read.
     fn is_no(&self, expected: &dyn Expected) -> Error {
         Error::invalid_type(Unexpected::Other(&format!("`{}`", self.0)), expected)
     }

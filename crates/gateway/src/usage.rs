@@ -1,4 +1,4 @@
-//! Spending of everybody and the rest of their budgets, for whoever runs pudu.
+//! Spending of all users and the rest of their budgets, for the operator.
 
 use super::GatewayState;
 use crate::{json::Json, query::Query};
@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Spending is listed for so many days, if nothing else is asked for, and at most.
+/// Default and maximum number of days for which spending is listed.
 pub const DAYS: (u32, u32) = (1, 400);
-/// Budgets are listed of those who spent in so many days: as long as the longest period.
+/// Budgets are listed of users who spent in this number of days, the longest period.
 const PERIOD_DAYS: u32 = 31;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -30,7 +30,7 @@ pub(super) struct UsageQuery {
     days: Option<u32>,
 }
 
-/// Lists who spent how much, and the budgets.
+/// Lists the spending and the budgets.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Query(asked): Query<UsageQuery>,
@@ -63,7 +63,7 @@ pub async fn facts(
     let shares = db.spending_since(since(days)).await?;
     let spenders = db.spending_since(since(PERIOD_DAYS)).await?;
     let mut budgets = rules.states(&db, &spenders, now).await?;
-    // Spending of forgotten people stays, but there is nobody whose budget it would be.
+    // Spending of forgotten people stays, but its budgets have no person any more.
     budgets.retain(|state| state.rule.scope != BudgetScope::Person || !state.subject.is_empty());
     let mut people = sums(&shares, |share| Some(share.user.as_str()));
     people.iter_mut().for_each(|row| name_person(row, known));
@@ -80,14 +80,14 @@ pub async fn facts(
     }))
 }
 
-/// Adds to a row about a user who that is, as far as anyone knows.
+/// Adds the name of the user to a row, as far as it is known.
 fn name_person(row: &mut Value, known: &[KnownUser]) {
     let user = row["name"].as_str().unwrap_or_default();
     let label = known.iter().find(|one| one.user.as_str() == user).and_then(KnownUser::label);
     row["who"] = json!(label);
 }
 
-/// Spending of one of them.
+/// Sum of the spending under one name.
 #[derive(Default)]
 struct Spent<'s> {
     usage: Usage,

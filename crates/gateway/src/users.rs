@@ -15,7 +15,7 @@ use pudu_people::rights::{self, KnownUser};
 use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 
-/// Lists everybody of whom something is stored.
+/// Lists all users with stored data.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> JsonReply {
     match gateway.known().await {
         Ok(known) => {
@@ -49,7 +49,7 @@ pub(super) async fn export(State(gateway): State<GatewayState>, Path(wanted): Pa
         return failed(&error).into_response();
     }
     let opened = tokio::fs::File::open(&file).await;
-    // The open file stays readable, and nothing is left of it afterwards.
+    // The open file stays readable, and disappears afterwards.
     tokio::fs::remove_file(&file).await.ok();
     match opened {
         Ok(opened) => {

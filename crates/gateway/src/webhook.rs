@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 /// How long a request body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Takes what a platform posts for an account.
+/// Receives a platform's post for an account.
 pub(super) async fn take(
     State(gateway): State<GatewayState>,
     Path((platform, account)): Path<(String, String)>,
@@ -32,7 +32,7 @@ pub(super) async fn take(
     let (parts, body) = request.into_parts();
     let (failures, peer) = (&gateway.0.failures, failures::peer(peer.ip(), &parts.headers));
     let glance = hook.glance(&parts.headers);
-    // Who proves to be the platform is heard whatever others do at the same address.
+    // A sender that proves to be the platform is admitted despite the failures of others at the same address.
     if glance != Glance::Proven && failures.are_too_many(peer, Instant::now()) {
         return StatusCode::TOO_MANY_REQUESTS.into_response();
     }

@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-/// Returns what is wrong at a place of a document, which is `.` for the whole.
+/// Returns the message about an error at a place of a document, which is `.` for the whole.
 pub(super) fn told(path: &str, error: &str) -> String {
     let (words, place) = (words(error), path.trim_end_matches('.'));
-    // The name of a key that there is not stands in the words.
+    // The words contain the name of an unknown key.
     let unknown = error.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     let place = match unknown.and_then(|key| place.strip_suffix(key)) {
         Some(above) => above.trim_end_matches('.'),

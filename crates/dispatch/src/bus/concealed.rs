@@ -1,5 +1,5 @@
 //! Secrets that people type: taken out of an event before anything stores or shows it, and kept in memory until the
-//! command that gives them is answered. What a restart cuts is typed again.
+//! command that gives them is answered. A secret that a restart cuts is typed again.
 
 use indexmap::IndexMap;
 use pudu_channels::{EventKey, Inbound, InboundKind};
@@ -27,8 +27,8 @@ pub struct ConcealedText {
     pub value: SecretString,
 }
 
-/// Takes the secret out of a command that gives one; `None` for words that have none. Whatever stands behind the name
-/// is one, and so is what stands where a verb belongs and is none.
+/// Takes the secret out of a command that gives one; `None` for words that have none. All text behind the name is one,
+/// and so is text in the place of a verb that is no verb.
 pub fn conceal(text: &str) -> Option<ConcealedText> {
     let (command, rest) = word(text.trim_start());
     let command = command.to_lowercase();
@@ -44,7 +44,7 @@ pub fn conceal(text: &str) -> Option<ConcealedText> {
             let (name, value) = word(behind);
             (format!("{COMMAND} delete {}", shown_name(name)), value)
         }
-        // Somebody left the verb out, or knows none.
+        // The verb is left out or unknown.
         _ => named(rest),
     };
     let value = value.trim();
@@ -61,7 +61,7 @@ fn named(rest: &str) -> (String, &str) {
     match is_secret_name(name) {
         true if value.is_empty() => (format!("{COMMAND} {SET} {name}"), ""),
         true => (format!("{COMMAND} {SET} {name}"), value),
-        // What is no name may be the secret itself.
+        // Text that is no name may be the secret itself.
         false => (format!("{COMMAND} {SET}"), rest),
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct OutboxDelivery {
     /// Whether the answer is delivered, and only another message of the reply is left to delete.
     delivered: bool,
     failures: u32,
-    /// Whether somebody waited for it already.
+    /// Whether a try was hastened already.
     hastened: bool,
     /// When it is tried next.
     pub(super) due: Instant,
@@ -57,7 +57,7 @@ pub(super) struct OutboxDelivery {
 }
 
 impl OutboxDelivery {
-    /// Takes a reply on. `fresh` tells whether it is young enough to be sent.
+    /// Takes a reply on. `fresh`: it is young enough to be sent.
     pub(super) fn new(
         item: OutboxItem,
         reply: Box<dyn LiveReply>,
@@ -81,8 +81,8 @@ impl OutboxDelivery {
         }
     }
 
-    /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
-    /// wait that the platform asked for: perhaps a file alone waits, which is given up then.
+    /// Makes the next try due at once, since the reply is waited for. The first call overrides even a wait that the
+    /// platform asked for: perhaps a file alone waits, which is given up then.
     pub(super) fn hasten(&mut self) {
         if !std::mem::replace(&mut self.hastened, true) {
             self.due = Instant::now();
@@ -112,13 +112,13 @@ pub(super) enum Attempt {
 pub(super) struct Deliverer {
     pub(super) db: Db,
     inbox: Inbox,
-    /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
-    /// milliseconds; changes with the configuration.
+    /// Maximum age of a reply that is sent, in milliseconds: an older one is not waited for, and would surprise.
+    /// Changes with the configuration.
     oldest: Arc<AtomicU64>,
 }
 
-/// Gives up what keeps a reply that is too old to be tried on, and is not all of it: its files, of which its words tell
-/// then. Returns whether there is such a thing.
+/// Gives up the files of a reply that is too old to be tried on but has more than them; its words mention them then.
+/// Returns whether there was something to give up.
 fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
     let last = !view.files.is_empty() && !hurry.is_stopped();
     if last {
@@ -148,7 +148,7 @@ impl Deliverer {
                 return Attempt::Settled;
             }
             let error = match self.finish(item, &mut **reply, view, delivered).await {
-                // Somebody chose something below it meanwhile: that is shown, too.
+                // A choice below the reply was made meanwhile: it is shown, too.
                 Ok(()) => match self.done(item, view).await {
                     Some(newer) => {
                         *view = newer;

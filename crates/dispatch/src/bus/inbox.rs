@@ -24,10 +24,10 @@ use tokio::sync::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// An event that waits for its outcome is looked after again if nobody holds it for so long, in
-/// milliseconds: between its commit and the moment it is held lies no more than a few of them.
+/// Time after which an event that waits for its outcome is dispatched again if no handler holds it, in milliseconds.
+/// Only a few milliseconds are between its commit and the moment it is held.
 const FORGOTTEN: i64 = 15_000;
-/// At least so many events, of all accounts, may be on their way into the store.
+/// Minimum capacity for events, of all accounts, that are on their way into the store.
 const MIN_QUEUED_EVENTS: usize = 1024;
 
 /// An event that was kept and waits for its outcome.
@@ -41,7 +41,7 @@ pub struct InboxItem {
     pub came: Instant,
 }
 
-/// Keeps what comes in and hands it to the dispatcher.
+/// Keeps incoming events and hands them to the dispatcher.
 #[derive(Clone)]
 pub struct Inbox(Arc<Inner>);
 
@@ -90,8 +90,8 @@ impl Inbox {
         (Self(inner), taken)
     }
 
-    /// Returns what a process before this one kept and did not finish, each with its turn if it has one.
-    /// Called once, before anything is accepted.
+    /// Returns the events that an earlier process kept and did not finish, each with its turn if it has one. Called
+    /// once, before anything is accepted.
     pub async fn recover(&self) -> Vec<(InboxItem, Option<String>)> {
         let items = retry_until_stored("failed to read pending events", || self.0.db.pending()).await;
         let mut left = Vec::new();
@@ -104,11 +104,11 @@ impl Inbox {
         left
     }
 
-    /// Hands out events again that are stored and nobody holds: their handler failed.
+    /// Hands out stored events again that no handler holds: their handler failed.
     pub async fn sweep(&self) {
         let old = clock::now().saturating_sub(FORGOTTEN);
         let Ok(ids) = self.0.db.waiting_since(old).await else { return };
-        // What the store has just taken after an outage is handed out by the one who brought it.
+        // Events that the store has just taken after an outage are handed out by the task that brought them.
         if !self.0.held().rooms.is_empty() {
             return;
         }
@@ -155,8 +155,8 @@ impl Inbox {
         }
     }
 
-    /// Keeps a message to nobody in particular, if it answers one of ours: not every platform says whose
-    /// message is answered.
+    /// Keeps a message that is not addressed to the bot, if it answers one of the bot's: not every platform reports
+    /// whose message is answered.
     async fn accept_answer(
         &self,
         inbound: Inbound,
@@ -214,7 +214,7 @@ impl Inbox {
         self.0.held().place(&change.address, &change.message)
     }
 
-    /// Returns the secret that was taken out of an event, once: nobody has it from then on.
+    /// Returns the secret that was taken out of an event, once: it is not kept any longer.
     pub fn concealed(&self, inbound: &Inbound) -> Option<SecretString> {
         self.0.concealed.take(inbound)
     }
@@ -275,7 +275,7 @@ impl Inner {
     }
 
     /// Keeps events side by side, so that they share a commit, and hands them on in the order in which they
-    /// came. Whoever brought one may go meanwhile: it is kept and answered all the same.
+    /// came. An event is kept and answered even if the caller that brought it goes meanwhile.
     async fn keep(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>) {
         let mut storing = FuturesOrdered::new();
         loop {
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(inbox.accept(gives("1")).await, Ok(Accepted::New));
         assert_eq!([scrub::hide_in_talk(words), scrub::hide(words), scrub::hide_in_log(words)], [words; 3]);
         assert_eq!(inbox.concealed(&gives("1")).unwrap().expose_secret(), words, "its command has it");
-        // Said to others in a room: nobody ever asks for it.
+        // Said to others in a room: the secret is never asked for.
         let (aside, answer) = (gives("2"), Inbound { reply_to: Some("0".into()), ..gives("3") });
         for inbound in [aside, answer].map(|inbound| Inbound { addressed: false, private: false, ..inbound })
         {

@@ -1,7 +1,7 @@
 //! Replies whose first try failed wait here, those of one conversation in the order in which they were said, while the
-//! conversation goes on. A round tries them one by one; it comes when the oldest has waited long enough, when its
-//! platform answers another call, or when something newer is to be said. A reply that only for its content is not
-//! taken holds up nobody.
+//! conversation continues. A round tries them one by one; it comes when the oldest has waited long enough, when its
+//! platform answers another call, or when something newer is to be said. A reply that is refused only for its content
+//! delays no other.
 
 use super::delivery::{Attempt, Deliverer, OutboxDelivery};
 use pudu_channels::Hurry;
@@ -13,7 +13,7 @@ use std::{
 use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
-/// Something newer waits so long for what was said before it: as long as a call, or files for which somebody waits.
+/// Time for which a newer reply waits for earlier ones: as long as a call, or files that a person waits for.
 const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The lanes, by conversation.
@@ -31,10 +31,10 @@ struct DeliveryLane {
     bell: Arc<Notify>,
     /// These wait from now on.
     coming: Vec<OutboxDelivery>,
-    /// Somebody waits for what waits, and for the end of a round.
+    /// A requested round, with the callers that wait for its end.
     rounds: Option<Vec<oneshot::Sender<()>>>,
-    /// Signals of the waiting replies, and of those that waited lately: they are told at once, also in the
-    /// midst of a try.
+    /// Signals of the waiting replies, and of those that waited lately: they are set at once, also in the midst of a
+    /// try.
     hurries: Vec<Hurry>,
 }
 
@@ -60,7 +60,7 @@ impl DeliveryLanes {
         lane.bell.notify_one();
     }
 
-    /// Lets what waits in a conversation be tried, before something newer is said there.
+    /// Tries the waiting replies of a conversation, before something newer is said there.
     pub(super) async fn precede(&self, conversation: &str) {
         let (tell, tried) = oneshot::channel();
         if self.tell(conversation, Hurry::wait, Some(tell)) {
@@ -68,7 +68,7 @@ impl DeliveryLanes {
         }
     }
 
-    /// Lets the files of what waits in a conversation go. Tells whether something waits.
+    /// Gives up the files of a conversation's waiting replies. Returns whether there are such replies.
     pub(super) fn stop(&self, conversation: &str) -> bool {
         self.tell(conversation, Hurry::stop, None)
     }
@@ -82,12 +82,13 @@ impl DeliveryLanes {
         true
     }
 
-    /// Takes what a lane was told, which ends if that is nothing and `idle`.
+    /// Takes the new replies and the requested round of a lane. Removes the lane if there are no new replies and
+    /// `idle`.
     fn told(&self, conversation: &str, idle: bool) -> Option<DeliveryLane> {
         let mut lanes = self.lock();
         let lane = lanes.get_mut(conversation)?;
         if idle && lane.coming.is_empty() {
-            // Whoever waits for a round that nothing is left for goes on: its end is dropped.
+            // Callers that wait for a round without replies continue: its end is dropped.
             lanes.remove(conversation);
             return None;
         }
@@ -127,7 +128,7 @@ async fn due(waiting: &mut VecDeque<OutboxDelivery>) {
     }
 }
 
-/// Tries what waits, in order; what its platform wants later is left for later.
+/// Tries the waiting replies in order, except those that their platform wants later.
 async fn round(deliverer: &Deliverer, waiting: &mut VecDeque<OutboxDelivery>) {
     for _ in 0..waiting.len() {
         let Some(mut delivery) = waiting.pop_front() else { return };

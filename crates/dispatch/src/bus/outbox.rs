@@ -49,7 +49,7 @@ impl Outbox {
         Box::new(OutboxReplyStore { db: self.deliverer.db.clone(), item: item.clone() })
     }
 
-    /// Keeps a turn and makes the events its own. False when some of them are settled or another turn's.
+    /// Keeps a turn and assigns the events to it. Returns false if some events are settled or another turn's.
     pub async fn open(&self, turn: &NewTurn) -> bool {
         retry_until_stored("failed to open turn", || self.deliverer.db.open_turn(turn)).await.is_some()
     }
@@ -77,8 +77,8 @@ impl Outbox {
         kept.and_then(|kept| serde_json::from_str(&kept).ok()).unwrap_or(view)
     }
 
-    /// Shows the final view and marks the turn as delivered. Returns after the first try: what it does not achieve is
-    /// tried on in the reply's own time. `hurry` tells when somebody waits for that first try.
+    /// Shows the final view and marks the turn as delivered. Returns after the first try: the rest is tried again in
+    /// the reply's own time. `hurry` signals that the first try is waited for.
     pub async fn deliver(
         &self,
         item: &OutboxItem,
@@ -88,7 +88,7 @@ impl Outbox {
     ) {
         reply.hurry(hurry.clone());
         self.lanes.precede(&item.conversation).await;
-        // A word that a reply is too old comes late by itself.
+        // A notice that a reply is too old is late in any case.
         let fresh = !self.too_old(item);
         let mut delivery = OutboxDelivery::new(item.clone(), reply, view.clone(), hurry.clone(), fresh);
         if delivery.asked_for || matches!(self.deliverer.attempt(&mut delivery).await, Attempt::Failed) {
@@ -96,7 +96,7 @@ impl Outbox {
         }
     }
 
-    /// Lets the files of replies go that wait in a conversation for their next try. Tells whether there are such
+    /// Gives up the files of replies that wait in a conversation for their next try. Returns whether there are such
     /// replies.
     pub fn stop_files(&self, conversation: &str) -> bool {
         self.lanes.stop(conversation)

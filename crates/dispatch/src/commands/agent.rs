@@ -111,7 +111,7 @@ async fn introduce(actor: &ConversationActor, language: Language, inbound: &Inbo
     text
 }
 
-/// Begins a conversation in which an agent is made. The command is what is said first in it.
+/// Begins a conversation in which an agent is made. The command is its first message.
 async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
     let owner = actor.shared.owner_of(&arrival.inbound);
     let name = match actor.shared.client.vacant(name, Some(&owner)).await {
@@ -133,7 +133,7 @@ async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
     }
 }
 
-/// Gives up an agent that is being made; tells whether there was one. One that was made answers from now on.
+/// Gives up an agent that is being made; returns whether there was one. One that was made answers from now on.
 pub(super) async fn give_up_making(actor: &ConversationActor, inbound: &Inbound) -> bool {
     let chosen = actor.record().await.and_then(|record| record.agent);
     let (made, choice) = match chosen.as_deref().map(AgentChoice::parse) {

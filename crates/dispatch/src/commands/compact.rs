@@ -1,5 +1,5 @@
-//! `/compact`: summarises the conversation so far. That is a turn like any other: it can be stopped, what is said
-//! meanwhile waits, and a restart takes it up.
+//! `/compact`: summarises the conversation so far. That is a turn like any other: it can be stopped, messages wait
+//! meanwhile, and a restart resumes it.
 
 use super::CommandSpec;
 use crate::{bus::InboxItem, conversation::ConversationActor, turn::TurnWork};

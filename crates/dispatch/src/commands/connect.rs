@@ -1,4 +1,4 @@
-//! `/connect` of somebody who is known: joins two platforms to one user. Codes of strangers never come here.
+//! `/connect` of a person who is known: joins two platforms to one user. Codes of strangers never come here.
 
 use super::{CommandSpec, not_stored};
 use crate::bus::InboxItem;
@@ -26,7 +26,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 
 async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
     let language = actor.language(&arrival);
-    // Who reads a code could use it.
+    // Every reader of a code could use it.
     if !arrival.inbound.private {
         actor.answer(arrival, language.connect_privately());
         return;

@@ -1,4 +1,4 @@
-//! `/goal`: what the agent works towards in a conversation until it is reached.
+//! `/goal`: the goal that the agent works towards in a conversation until it is reached.
 
 use super::{CommandSpec, not_stored};
 use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor, goals, input, reply};

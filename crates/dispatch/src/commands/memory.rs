@@ -1,4 +1,4 @@
-//! `/memory`: what is remembered of whoever speaks here, or of the room; adds, finds and forgets.
+//! `/memory`: the memory of the person who speaks here, or of the room; adds, finds and forgets.
 
 use super::{CommandSpec, not_stored};
 use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor, sent};
@@ -12,11 +12,11 @@ use pudu_client::{
 use pudu_texts::Language;
 use std::fmt::Write;
 
-/// Name under which people get what is remembered.
+/// Name under which people get their memory.
 const EXPORT_NAME: &str = "memory.json";
-/// So many facts are listed.
+/// Maximum number of listed facts.
 const MAX_LISTED: usize = 30;
-/// So many characters of a fact are shown.
+/// Maximum length of a shown fact, in characters.
 const MAX_FACT_CHARS: usize = 300;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -127,14 +127,14 @@ async fn forget_all(
     language: Language,
     of: &MemoryOf,
 ) -> Result<String, MemoryTrouble> {
-    // What waits to be read goes first: nothing of it comes back.
+    // Messages that wait to be read go first, so that nothing comes back.
     actor.shared.client.forget_waiting(of).await?;
     actor.shared.client.memories().forget_all(of).await?;
     sent::forget_of(&actor.shared.home, of.user.as_str()).await;
     Ok(language.memory_all_forgotten().to_owned())
 }
 
-/// Sends what is remembered as a file: to the person alone, or to the room whose it is.
+/// Sends the memory as a file: to the person alone, or to the room that owns it.
 async fn export(
     actor: &ConversationActor,
     language: Language,
@@ -159,7 +159,7 @@ async fn export(
     })
 }
 
-/// Shows what was told of memory with the last question here.
+/// Shows the memory that came with the last question here.
 async fn last(actor: &ConversationActor, language: Language, of: &MemoryOf) -> Result<String, MemoryTrouble> {
     let Some(record) = actor.record().await else { return Ok(language.no_conversation().to_owned()) };
     let state = actor.shared.client.state(&record.thread).await;

@@ -1,4 +1,4 @@
-//! `/mode`: chooses what a message does while a run works.
+//! `/mode`: chooses the effect of a message while a run works.
 
 use super::{CommandSpec, mark, not_stored};
 use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor};

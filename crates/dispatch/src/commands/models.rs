@@ -39,8 +39,8 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     actor.answer(arrival, text);
 }
 
-/// Returns the name of the model that answers a person here: what was chosen in this conversation, what the
-/// account's session says, what the agent wants, or the default.
+/// Returns the name of the model that answers a person here: the choice in this conversation, the setting of the
+/// account's session, the agent's model, or the default.
 pub(super) async fn chosen(actor: &ConversationActor, inbound: &Inbound) -> Option<String> {
     let models = actor.shared.client.models();
     let chosen = actor.record().await.and_then(|record| record.model);

@@ -1,4 +1,4 @@
-//! `/new`: begins anew with the same agent.
+//! `/new`: begins a new conversation with the same agent.
 
 use super::{CommandSpec, agent::give_up_making};
 use crate::{bus::InboxItem, conversation::ConversationActor};

@@ -17,7 +17,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 };
 
 impl ConversationActor {
-    /// Asks the last question again, when what runs is done.
+    /// Asks the last question again, once the run at work is done.
     pub(crate) async fn retry(&mut self, arrival: InboxItem) {
         if self.running.is_some() {
             self.acknowledge(&arrival);
@@ -45,7 +45,7 @@ impl ConversationActor {
         }
     }
 
-    /// Returns whether somebody has asked something in this thread.
+    /// Returns whether a question was asked in this thread.
     async fn asked(&self, thread: &ThreadId) -> bool {
         let state = self.shared.client.state(thread).await.unwrap_or_default();
         state.messages.values().any(|message| matches!(**message, Message::Human(_)))

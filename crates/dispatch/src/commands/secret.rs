@@ -52,7 +52,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     actor.answer(arrival, text);
 }
 
-/// Has the platform delete the message with the secret. Returns whether nobody reads it there any more.
+/// Has the platform delete the message with the secret. Returns whether it is gone there.
 async fn forget(actor: &ConversationActor, arrival: &InboxItem) -> bool {
     let (address, message) = (&arrival.inbound.address, &arrival.inbound.message);
     actor.account.channel().forget(address, message).await.unwrap_or_else(|error| {
@@ -102,7 +102,7 @@ async fn set(
     }
 }
 
-/// Returns what is told where no value came. Before a restart it may have been kept, and nothing notes that it was.
+/// Returns the answer where no value came. It may have been kept before a restart, which nothing notes.
 async fn missing(actor: &ConversationActor, arrival: &InboxItem, name: &str, language: Language) -> String {
     let names = match work(actor, arrival, language, |store, user| store.names(user)).await {
         Ok(names) => names,

@@ -10,7 +10,7 @@ use pudu_client::{
 use pudu_kit::clock;
 use pudu_texts::Language;
 
-/// So many characters of a title or a goal are shown.
+/// Maximum length of a shown title or goal, in characters.
 const MAX_TITLE_CHARS: usize = 120;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -61,7 +61,7 @@ async fn text(actor: &ConversationActor, language: Language, inbound: &Inbound) 
     lines.join("\n- ")
 }
 
-/// Returns the lines about what a conversation is for.
+/// Returns the lines about a conversation's title and goal.
 async fn about(actor: &ConversationActor, language: Language, record: &ConversationRow) -> Vec<String> {
     let title = actor.shared.db.title(&record.thread).await.ok().flatten();
     let title = title.map(|title| language.status_title(foreign::line(&title, MAX_TITLE_CHARS)));

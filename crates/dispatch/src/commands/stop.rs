@@ -1,4 +1,4 @@
-//! `/stop`: stops the run and drops what waits.
+//! `/stop`: stops the run and drops waiting messages.
 
 use super::CommandSpec;
 use crate::{bus::InboxItem, conversation::ConversationActor};
@@ -13,7 +13,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |actor, arrival, _| Box::pin(run(actor, arrival)),
 };
 
-/// A press of the button needs no answer besides: the message that it stood under shows what happened.
+/// A press of the button needs no answer besides: the message with the button shows the outcome.
 async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
     let stopped = [actor.stop(), actor.stop_files()].contains(&true);
     let waiting = actor.waiting.drain(..).chain(actor.again.take());

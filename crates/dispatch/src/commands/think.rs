@@ -36,7 +36,7 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
     actor.answer(arrival, text);
 }
 
-/// Returns a note if the model here cannot be told how hard to think; empty if it can.
+/// Returns a note if the thinking of the model here cannot be set; empty if it can.
 async fn untold(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
     let chosen = super::models::chosen(actor, inbound).await;
     let models = actor.shared.client.models();

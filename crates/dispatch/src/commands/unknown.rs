@@ -1,4 +1,4 @@
-//! A command that nobody knows: the answer suggests the nearest one.
+//! An unknown command: the answer suggests the nearest one.
 
 use super::{TABLE, started_by_people};
 use crate::bus::InboxItem;

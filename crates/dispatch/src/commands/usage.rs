@@ -1,5 +1,5 @@
-//! `/usage`: shows the tokens and the money that a conversation spent, and in private what the person spent and what is left
-//! of their budgets. Among others the room's alone are told.
+//! `/usage`: shows the tokens and the money that a conversation spent, and in private the person's spending and the
+//! rest of their budgets. Among others only the room's are shown.
 
 use super::{CommandSpec, count};
 use crate::{budgets, bus::InboxItem, conversation::ConversationActor, spending};
@@ -65,7 +65,7 @@ async fn spent(db: &Db, thread: &ThreadId, language: Language) -> Result<Vec<Str
     Ok(lines)
 }
 
-/// Returns what a person spent today.
+/// Returns a person's spending of today.
 async fn today(db: &Db, language: Language, user: UserId) -> Result<Vec<String>, StoreError> {
     let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
     if today.is_empty() {

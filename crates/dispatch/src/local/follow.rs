@@ -1,5 +1,5 @@
 //! Following a room: the transcript first, then every change. A reader that falls behind gets the transcript
-//! again, so that what it shows is right in any case.
+//! again, so that its copy is right in any case.
 
 use super::{LocalChannel, LocalRoom, TranscriptLine, TranscriptReader};
 use crate::bus::STORE_TIMEOUT;
@@ -11,14 +11,14 @@ use tokio::sync::broadcast::error::RecvError;
 /// Change of a transcript, as a reader receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TranscriptChange {
-    /// The whole transcript: it replaces what was known.
+    /// The whole transcript: it replaces the known one.
     Transcript(Vec<TranscriptLine>),
     /// A line that is new or has changed.
     Line(TranscriptLine),
 }
 
 impl LocalChannel {
-    /// Follows a chat. A room that is new begins with what its thread remembers.
+    /// Follows a chat. A new room begins with the messages of its thread.
     pub async fn follow(
         &self,
         chat: &str,

@@ -1,11 +1,11 @@
-//! Files that come inside of their message, as `data:` URLs: they are stored with it, and need nobody to keep them.
+//! Files that come inside of their message, as `data:` URLs: they are stored with it, and need no other place.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pudu_channels::{Attachment, SendError};
 use std::path::Path;
 
-/// Writes such a file. One that is elsewhere is not fetched: the address would be asked by this machine, for whoever
-/// wrote it.
+/// Writes such a file. One that is elsewhere is not fetched: this machine would request the address for the message's
+/// author.
 pub async fn download(attachment: &Attachment, to: &Path, limit: u64) -> Result<u64, SendError> {
     let Some((_, base64)) =
         attachment.handle.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))

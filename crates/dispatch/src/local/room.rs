@@ -10,9 +10,9 @@ use std::sync::{
 };
 use tokio::sync::broadcast;
 
-/// So many lines of a room are kept.
+/// Maximum number of lines that a room keeps.
 const LINES: usize = 400;
-/// A reader that falls so many changes behind gets the whole transcript again.
+/// Maximum number of changes that a reader may fall behind before it gets the whole transcript again.
 const BEHIND: usize = 64;
 
 /// One line of a transcript.
@@ -33,7 +33,7 @@ pub struct TranscriptLine {
     /// Choices that may be clicked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// Files that came with it, by name. Where they are on this machine is nobody's business.
+    /// Files that came with it, by name. Their paths on this machine are not shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Whether it will not change any more.
@@ -118,7 +118,7 @@ impl LocalRoom {
         }
         let surplus = lines.len().saturating_sub(LINES);
         lines.drain(..surplus);
-        // Told while locked, so that a new reader neither misses it nor gets it twice. Nobody may read.
+        // Sent while locked, so that a new reader neither misses it nor gets it twice. There may be no reader.
         self.changes.send(line).ok();
     }
 
@@ -135,8 +135,8 @@ impl LocalRoom {
         !self.seeded.swap(true, Ordering::SeqCst)
     }
 
-    /// Puts what a thread remembers before what the room has. The answers that resumed replies show stand below their
-    /// questions, and nothing stands twice. The newest line tells the thread's title.
+    /// Puts the messages of a thread before the lines of the room. The answers that resumed replies show are below
+    /// their questions, and no line occurs twice. The newest line has the thread's title.
     pub fn remember(&self, state: &ThreadState, title: Option<String>) {
         let mut past = past(state);
         let mut lines = self.lines();
@@ -161,7 +161,7 @@ impl LocalRoom {
         self.lines().iter().find(|other| other.id == line)?.paths.get(index).cloned()
     }
 
-    /// Returns whether somebody reads.
+    /// Returns whether the room has a reader.
     pub(super) fn read(&self) -> bool {
         self.changes.receiver_count() > 0
     }
@@ -171,7 +171,7 @@ impl LocalRoom {
     }
 }
 
-/// Returns what was said in a thread as lines.
+/// Returns the messages of a thread as lines.
 fn past(state: &ThreadState) -> Vec<TranscriptLine> {
     let line = |message: &Arc<Message>| match &**message {
         Message::Human(human) => Some(TranscriptLine::said(human.id.to_string(), &human.text)),
@@ -183,7 +183,7 @@ fn past(state: &ThreadState) -> Vec<TranscriptLine> {
     state.messages.values().filter_map(line).collect()
 }
 
-/// Takes out of the past what was said in the room, which the thread has under another id.
+/// Takes messages of the room out of the past, where the thread has them under another id.
 fn forget_said(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
     for said in lines.iter().rev().filter(|line| line.from == From::You) {
         let asked = past.iter().rposition(|line| line.from == From::You);
@@ -194,7 +194,7 @@ fn forget_said(past: &mut Vec<TranscriptLine>, lines: &[TranscriptLine]) {
     }
 }
 
-/// Returns whether a thread has these words for what was said: of a goal only the words behind the command.
+/// Returns whether a thread has these words for a message: of a goal only the words behind the command.
 fn is_said(said: &str, text: &str) -> bool {
     said == text || input::goal_of(said).is_some_and(|objective| objective == text)
 }
@@ -230,7 +230,7 @@ fn exchanges(past: Vec<TranscriptLine>) -> Vec<TranscriptExchange> {
 }
 
 /// Puts replies of the room in the place of the answers that they show, from the newest on; a reply that shows none,
-/// such as a command's answer, stands where it stood among the others.
+/// such as a command's answer, keeps its place among the others.
 fn weave(past: Vec<TranscriptLine>, shown: Vec<TranscriptLine>) -> Vec<TranscriptLine> {
     let mut exchanges = exchanges(past);
     let mut woven: Vec<Vec<TranscriptLine>> = Vec::new();
@@ -305,7 +305,7 @@ mod tests {
         };
         let past = [asked("q"), answered("a"), asked("q2"), answered("a2")];
         check(&past, &[], &["q", "a", "q2", "a2"]);
-        // An answer that a restart cut goes on, or is delivered again.
+        // An answer that a restart cut continues, or is delivered again.
         check(&past, &[bot("turn", "a", false)], &["q", "a", "q2", "a"]);
         check(&past, &[bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
         // A restart cut one answer, and another message waited.
@@ -317,13 +317,13 @@ mod tests {
             &[bot("t1", "a", true), bot("x", "y", true), bot("t2", "a2", true)],
             &["q", "a", "y", "q2", "a2"],
         );
-        // Something was said before anybody followed the room.
+        // A message was sent before the room was followed.
         check(&past, &[you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
         check(&past, &[bot("old", "a", true), you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
         check(&past, &[you("q3")], &["q", "a", "q2", "a2", "q3"]);
         let goal = [asked("q"), answered("a"), asked("go on"), answered("a2")];
         check(&goal, &[you("/goal  go on"), bot("turn", "a2", true)], &["q", "a", "/goal  go on", "a2"]);
-        // What commands say is not in the thread.
+        // Answers of commands are not in the thread.
         check(&past, &[you("/x"), bot("x", "y", true)], &["q", "a", "q2", "a2", "/x", "y"]);
         check(&past, &[bot("x", "y", true)], &["q", "a", "q2", "a2", "y"]);
     }

@@ -33,7 +33,7 @@ pub(super) struct SetPassword {
     password: SecretString,
 }
 
-/// Lists who signs in.
+/// Lists the accounts that sign in.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> Response {
     match gateway.0.shared.db.user_accounts().await {
         Ok(all) => {
@@ -84,7 +84,7 @@ pub(super) async fn set_password(
     }
 }
 
-/// Gives an account what was held without one.
+/// Gives an account the data that was held without one.
 pub(super) async fn adopt(
     State(gateway): State<GatewayState>,
     caller: Caller,

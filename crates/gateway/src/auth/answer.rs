@@ -31,7 +31,7 @@ pub(super) fn broken(error: &anyhow::Error) -> Response {
     refuse(StatusCode::INTERNAL_SERVER_ERROR, "that could not be done just now; the log says why")
 }
 
-/// An error as an administrator is told it.
+/// Returns an error in the form shown to administrators.
 pub(super) fn told(error: &AccountError) -> Response {
     let status = match error {
         AccountError::NoEmail(_) | AccountError::Password(_) | AccountError::Token(_) => {

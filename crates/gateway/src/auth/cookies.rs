@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 pub(crate) const SESSION: &str = "access_token";
 const CSRF: &str = "csrf_token";
 const PERSISTENT: &str = "deerflow_session_persistent";
-/// The cookie of pudu's own page, which is another way to be somebody.
+/// The cookie of pudu's own page, another proof of identity.
 pub(crate) const OPERATOR: &str = "pudu_token";
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
 
@@ -28,7 +28,7 @@ pub(super) struct CookiePolicy {
 }
 
 impl CookiePolicy {
-    /// Decides by the person's wish and by how the browser came.
+    /// Decides by the person's choice and by the connection of the browser.
     pub(super) fn of(headers: &HeaderMap, remember: Option<bool>, insecure: bool) -> Self {
         let secure = origin::is_https(headers);
         let remember = remember.unwrap_or_else(|| cookie(headers, PERSISTENT) != Some("0"));
@@ -83,7 +83,7 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// Returns what is wrong with a request of a session that changes something.
+/// Returns the fault of a session's request that changes something; `None` if there is none.
 pub(super) fn csrf_fault(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE) {
         return None;

@@ -1,4 +1,4 @@
-//! State of sign-in: its rules, the key of sessions, and the attempts of late.
+//! State of sign-in: its rules, the key of sessions, and the recent attempts.
 
 use super::{
     super::errors::refuse,

@@ -1,7 +1,8 @@
 //! The maker of a request, by the proof that it shows.
 //!
-//! A proof that is shown and wrong is an error: it never makes somebody the next best one. The order is that of DeerFlow: the
-//! token of the installation's programs, a token in the header, a session, the page's cookie, and nothing at all.
+//! A wrong token is an error, and no other proof is tried. After a wrong session only disabled sign-in, the operator's
+//! token and access without accounts are tried. The order is that of DeerFlow: the token of the installation's
+//! programs, a token in the header, a session, the page's cookie, and no proof.
 
 use super::{
     super::{
@@ -31,10 +32,10 @@ use std::net::IpAddr;
 
 const INTERNAL_TOKEN: &str = "x-deerflow-internal-token";
 const INTERNAL_OWNER: &str = "x-deerflow-owner-user-id";
-/// Said of a program's token that lets nobody in, in the same words whether there was one.
+/// Answer to an invalid token of a program. Its words do not reveal whether the token existed.
 const NO_TOKEN: &str = "This token is unknown, revoked or expired. Make a new one by POST /api/v1/auth/tokens after you signed in, or by `pudu token add NAME --user EMAIL --scope SCOPES`";
 
-/// How somebody proved who they are.
+/// Proof of a caller's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallerProof {
     /// The operator's token.
@@ -47,11 +48,11 @@ pub(crate) enum CallerProof {
     Internal,
     /// None: sign-in is off.
     Disabled,
-    /// None: nobody has an account, and whoever reaches the gateway is of this machine.
+    /// None: no account exists, and the caller is on this machine.
     Local,
 }
 
-/// A request, as far as it says who makes it.
+/// The parts of a request that identify its caller.
 #[derive(Clone, Copy)]
 pub(crate) struct ShownRequest<'r> {
     pub(crate) method: &'r Method,
@@ -63,13 +64,13 @@ pub(crate) struct ShownRequest<'r> {
 }
 
 impl CallerProof {
-    /// Returns whether somebody with this proof sees everybody's things: an administrator, and whoever is of this machine as long
-    /// as nobody has an account.
+    /// Returns whether a caller with this proof sees the data of all users: an administrator, or a caller on this
+    /// machine while no account exists.
     pub(crate) fn sees_all(&self, caller: &Caller) -> bool {
         caller.is_admin() || *self == Self::Local
     }
 
-    /// Returns the name by which the audit knows whoever decides with this proof.
+    /// Returns the name of a decider with this proof in the audit log.
     pub(crate) fn decider(&self, caller: &Caller) -> String {
         match self {
             Self::ApiToken(name) => format!("{} (token {name})", caller.user),
@@ -78,7 +79,7 @@ impl CallerProof {
     }
 }
 
-/// Finds out who makes a request; the error is the answer to somebody who may not.
+/// Identifies the caller of a request; the error is the answer to a refused caller.
 pub(crate) async fn identify(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
@@ -108,14 +109,14 @@ pub(crate) async fn identify(
     without_account(gateway, request, fault).await
 }
 
-/// Lets the operator in, and whoever is of this machine as long as nobody has an account.
+/// Admits the operator, and callers on this machine while no account exists.
 async fn without_account(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
     fault: Option<(&'static str, &'static str)>,
 ) -> Result<(Caller, CallerProof), Response> {
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    // Where a provider says who people are, nobody is let in unasked before the first one came.
+    // With an identity provider, sign-in is required even before the first account exists.
     let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.are_there();
     let signed_in = guards_all || db.has_accounts().await.map_err(|error| unstored(&error))?;
     let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
@@ -134,7 +135,7 @@ async fn without_account(
     }
 }
 
-/// Returns whom the operator's token makes somebody.
+/// Returns the caller that the operator's token identifies.
 pub(crate) fn operator() -> Caller {
     Caller { user: UserId::local(), role: CallerRole::Admin }
 }
@@ -176,7 +177,7 @@ async fn api_token(
     let now = clock::now();
     let found = db.api_token(&digest(shown), now).await.map_err(|error| unstored(&error))?;
     let known = match &found {
-        // A token of somebody who is gone is none.
+        // A token is invalid once its user has no account any more.
         Some(token) if token.user != UserId::local() => {
             db.account_of(&token.user).await.map_err(|error| unstored(&error))?.is_some()
         }
@@ -208,7 +209,7 @@ async fn api_token(
     Ok((Caller { user: token.user, role: CallerRole::User }, CallerProof::ApiToken(token.name)))
 }
 
-/// Returns the account whose session it is, or the code and the words of what is wrong with it.
+/// Returns the account of a session, or the code and the message of the session's fault.
 async fn session_of(
     gateway: &GatewayState,
     session: &str,

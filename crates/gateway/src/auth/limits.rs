@@ -13,18 +13,18 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// So many failed attempts lock.
+/// Number of failed attempts that lock further ones out.
 const MAX_FAILURES: u32 = 5;
-/// A failure is remembered, and a lock holds, for so long.
+/// Duration of a lock, and time for which a failure is remembered.
 const LOCKOUT: Duration = Duration::from_secs(300);
 /// Maximum number of addresses and names remembered; the ones that failed longest ago are forgotten first.
 const MAX_TRACKED: usize = 8192;
 
-/// The attempts of late.
+/// The recent attempts.
 #[derive(Default)]
 pub(super) struct AttemptLimits(Mutex<HashMap<AttemptKey, AttemptCount>>);
 
-/// A kind of attempt, and from where or for whom it is.
+/// A kind of attempt, with the address that it comes from or the name that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum AttemptKey {
     /// By an address.
@@ -33,7 +33,7 @@ pub(super) enum AttemptKey {
     For(&'static str, String),
 }
 
-/// Names are told to nobody.
+/// Names are not shown.
 impl fmt::Display for AttemptKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +75,8 @@ impl AttemptLimits {
         Ok(())
     }
 
-    /// Takes an attempt back that succeeded. Earlier failures stay: whoever has an account gets no more tries for others'.
+    /// Takes back an attempt that succeeded. Earlier failures stay, so that the owner of one account gets no more
+    /// attempts on others.
     pub(super) fn succeeded(&self, keys: &[AttemptKey]) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
@@ -85,7 +86,7 @@ impl AttemptLimits {
         }
     }
 
-    /// Forgets what failed for a name, whose owner has come.
+    /// Forgets the failures for a name, because its owner has signed in.
     pub(super) fn forget(&self, key: &AttemptKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }

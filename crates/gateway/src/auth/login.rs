@@ -32,10 +32,10 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// A login that fails takes so long, whatever it fails by.
+/// Duration of a failed login, regardless of the cause.
 const FAILURE_TIME: Duration = Duration::from_millis(500);
 
-/// Lets through what no page of another site sends.
+/// Refuses requests from pages of other sites.
 pub(super) async fn same_origin(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -58,7 +58,7 @@ pub(super) struct LoginForm {
     remember_me: bool,
 }
 
-/// Signs somebody in.
+/// Signs a user in.
 pub(super) async fn login(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -124,7 +124,7 @@ pub(super) struct NewAccount {
     remember_me: bool,
 }
 
-/// The first administrator, and whether they take over what was held here without an account.
+/// The first administrator, and whether they take over the data held here without an account.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct FirstAdministrator {
     email: String,
@@ -174,7 +174,7 @@ pub(super) async fn register(
     }
 }
 
-/// Makes the first administrator, where nobody but the operator can get there first.
+/// Creates the first administrator. Requires the operator's token wherever another caller could get there first.
 pub(super) async fn initialize(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -232,7 +232,7 @@ pub(super) async fn initialize(
     }
 }
 
-/// Reason why somebody has no account now.
+/// Reason why no account was added.
 enum NotAdded {
     /// Another account has the address.
     Taken,
@@ -258,7 +258,7 @@ impl NotAdded {
     }
 }
 
-/// Adds an account that somebody makes for themselves, with a line in the audit.
+/// Adds an account that a user creates for themselves, with a line in the audit.
 async fn audited_add(
     db: &Db,
     account: &UserAccount,
@@ -275,19 +275,19 @@ async fn audited_add(
     accounts::audited(db, user, (AccountChange::Add, user), added).await
 }
 
-/// Signs somebody out of this browser.
+/// Signs a user out of this browser.
 pub(super) async fn logout() -> Response {
     let mut answer = Json(json!({ "message": "Successfully logged out" })).into_response();
     cookies::put(cookies::end(), &mut answer);
     answer
 }
 
-/// Returns who asks, for counting.
+/// Returns the client's address, for counting.
 pub(super) fn client(sign_in: &SignIn, headers: &HeaderMap, connected: IpAddr) -> IpAddr {
     origin::client(&sign_in.config, connected, headers)
 }
 
-/// Counts an attempt and reads what it wants.
+/// Counts an attempt and reads its body.
 fn begun(
     sign_in: &SignIn,
     keys: &[AttemptKey],

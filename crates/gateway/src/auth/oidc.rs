@@ -1,7 +1,7 @@
-//! Sign-in by a provider that speaks OpenID Connect: the authorization code flow. The browser is sent to the provider and comes back
-//! with a code, for which the provider says who it is.
+//! Sign-in by a provider that speaks OpenID Connect: the authorization code flow. The browser is sent to the provider
+//! and comes back with a code, which the provider exchanges for the person's identity.
 //!
-//! An account belongs to a provider's issuer and subject. An e-mail address leads to no account that somebody has already.
+//! An account belongs to a provider's issuer and subject. An e-mail address never selects an existing account.
 
 mod id_token;
 mod login_state;
@@ -39,14 +39,14 @@ use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
 
-/// The reason why nobody is signed in, as people are told it.
+/// Reason for a failed sign-in, as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SignInFailure {
     /// The login failed.
     Failed,
     /// The person may not sign in.
     NotAllowed,
-    /// Somebody has their e-mail address already.
+    /// Another account has the e-mail address already.
     AccountExists,
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn begin(
     }
 }
 
-/// Returns the address of pudu as the browser knows it. The provider sends nobody to one that it was not told of.
+/// Returns the address of pudu as the browser knows it. The provider redirects only to registered addresses.
 fn site(gateway: &GatewayState, headers: &HeaderMap) -> String {
     if let Some(url) = &gateway.0.sign_in.config.public_url {
         return url.as_str().trim_end_matches('/').to_owned();
@@ -126,7 +126,7 @@ pub(super) struct ProviderAnswer {
     iss: Option<String>,
 }
 
-/// Signs somebody in who comes back from a provider.
+/// Signs in a person who comes back from a provider.
 pub(super) async fn finish(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -194,7 +194,7 @@ async fn signed_in(
     account_of(gateway, (name, &provider.config), &addresses.issuer, &person).await
 }
 
-/// Finds the account of somebody for whom a provider vouches; makes it if that is wanted.
+/// Finds the account of a person for whose identity a provider vouches; creates it if the configuration says so.
 async fn account_of(
     gateway: &GatewayState,
     (name, config): (&str, &OidcProvider),
@@ -231,8 +231,8 @@ async fn account_of(
     }
 }
 
-/// Returns the e-mail address of somebody who may sign in, or the reason why they may not. It is looked at each time: who
-/// loses the address loses the way in.
+/// Returns the e-mail address of a person who may sign in, or the reason for the refusal. It is checked at each
+/// sign-in: a person who loses the address loses access.
 fn admitted(config: &OidcProvider, person: &PersonClaims) -> Result<String, &'static str> {
     let told = person.email.as_deref().ok_or("the provider tells no e-mail address")?;
     let email = accounts::email(told).ok_or("the provider tells something that is no e-mail address")?;
@@ -251,7 +251,7 @@ fn failed(gateway: &GatewayState, name: &str, fault: &ProviderFault) -> Response
     sent_back(gateway, SignInFailure::Failed)
 }
 
-/// Sends a browser back to where people sign in, and tells why.
+/// Sends a browser back to the sign-in page, with the reason.
 fn sent_back(gateway: &GatewayState, why: SignInFailure) -> Response {
     found(&format!("{}/login?error={}", gateway.0.sign_in.providers.frontend(), why.code()))
 }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use pudu_config::AuthConfig;
 use std::net::IpAddr;
 
-/// Returns who asks, as far as it can be known.
+/// Returns the client's address, as far as it can be known.
 pub(super) fn client(config: &AuthConfig, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
     let connected = connected.to_canonical();
     let trusted = |address: &IpAddr| config.trusted_proxies.iter().any(|network| network.contains(address));
@@ -21,7 +21,7 @@ fn real_ip(headers: &HeaderMap) -> Option<IpAddr> {
     Some(text(headers, "x-real-ip")?.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Returns the last address that no trusted proxy has: what stands before it came with the request.
+/// Returns the last address that belongs to no trusted proxy: addresses before it came with the request.
 fn forwarded_for(headers: &HeaderMap, trusted: impl Fn(&IpAddr) -> bool) -> Option<IpAddr> {
     let lines = headers.get_all("x-forwarded-for").iter().rev();
     let addresses = lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
@@ -29,7 +29,7 @@ fn forwarded_for(headers: &HeaderMap, trusted: impl Fn(&IpAddr) -> bool) -> Opti
     told.find(|address| address.is_none_or(|address| !trusted(&address))).flatten()
 }
 
-/// Returns whether somebody of this machine asks, and no proxy asks for somebody else.
+/// Returns whether the request comes from this machine, and no proxy forwards it for another one.
 pub(super) fn is_of_this_machine(connected: IpAddr, headers: &HeaderMap) -> bool {
     let is_local =
         |address: &str| address.trim().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());

@@ -38,7 +38,7 @@ pub(super) struct NewPassword {
     remember_me: Option<bool>,
 }
 
-/// Changes the password of whoever is signed in.
+/// Changes the password of the user who is signed in.
 pub(super) async fn change(
     State(gateway): State<GatewayState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

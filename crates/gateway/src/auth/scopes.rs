@@ -1,6 +1,6 @@
-//! Scopes of tokens: what each request needs. They come from the stored token and from nowhere else.
+//! Token scopes that each request needs. A token's scopes come from the stored token and from nowhere else.
 //!
-//! Only what is named here may be asked with a token: a new route is closed until somebody says what it needs.
+//! A token may be used only for requests named here: a new route is closed until its needs are added.
 
 use super::super::follow_query::FollowQuery;
 use axum::http::Method;
@@ -8,13 +8,13 @@ use axum::http::Method;
 /// The need of a request, of the token that it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeNeed {
-    /// These scopes; none if it tells nothing about anybody.
+    /// These scopes; none if the answer contains nothing about any user.
     Scopes(&'static [&'static str]),
     /// A person: no token is enough.
     Person,
 }
 
-/// Returns what a request needs.
+/// Returns the needs of a request.
 pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeNeed {
     let reads = matches!(*method, Method::GET | Method::HEAD) || path == "/api/assistants/search";
     // LangGraph's clients have a prefix of their own for the same routes.
@@ -34,7 +34,7 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
         ["api", "runs" | "active-runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => {
             ScopeNeed::Scopes(run(method, rest, query))
         }
-        // Whoever decides says how a run goes on.
+        // A decision determines how a run continues.
         ["api", "threads", _, "approvals", ..] => {
             ScopeNeed::Scopes(if reads { &["runs:read"] } else { &["runs:create"] })
         }
@@ -51,7 +51,7 @@ fn run(method: &Method, rest: &[&str], query: Option<&str>) -> &'static [&'stati
     let follows = matches!(rest, [_, "stream" | "join"]);
     let stops = || match FollowQuery::read(query) {
         Ok(asked) => asked.stops(),
-        // Nobody knows what it would do.
+        // The effect of an unreadable query is unknown.
         Err(_) => true,
     };
     match *method {

@@ -1,4 +1,4 @@
-//! Sessions: a signed note of who signed in, and which version of their sessions it is.
+//! Sessions: a signed note of the user who signed in, and of the version of their sessions.
 //!
 //! It is a JSON Web Token with HMAC-SHA256, as DeerFlow's, so that a secret which both know lets a browser stay signed in when
 //! one takes the other's place. Nothing else is read: a library of all of JOSE's ways would be many ways to go wrong.
@@ -19,7 +19,7 @@ pub(super) const SESSION_SECS: i64 = 7 * 24 * 60 * 60;
 const FILE: &str = ".jwt_secret";
 /// A token that is longer is not read, in bytes.
 const MAX_BYTES: usize = 4096;
-/// Clocks may differ so much, in seconds.
+/// Maximum clock difference, in seconds.
 const LEEWAY_SECS: i64 = 60;
 
 /// Signs sessions and knows them again.
@@ -99,7 +99,7 @@ impl SessionKey {
         let claims = self.verified(token).ok_or(SessionFault::Invalid)?;
         match claims {
             claims if claims.exp <= now => Err(SessionFault::Expired),
-            // From the future: a clock went back, or somebody has the secret and wants it to last.
+            // From the future: a clock went back, or a holder of the secret wants the session to last.
             claims if claims.iat > now + LEEWAY_SECS => Err(SessionFault::Invalid),
             claims => Ok(claims),
         }

@@ -1,4 +1,4 @@
-//! Tokens for programs: one's own, and all of them for an administrator. A token's text is shown once.
+//! Tokens for programs: the caller's own, and every user's for an administrator. A token's text is shown once.
 
 use super::{
     super::{GatewayState, errors::refuse},
@@ -27,7 +27,7 @@ pub(super) struct WantedToken {
     name: String,
     scopes: Vec<String>,
     expires_in_days: Option<i64>,
-    /// For an administrator: whose it is to be. One's own routes do not look at it.
+    /// For an administrator: the user of the token. The caller's own routes ignore it.
     user: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn revoke_own(
     }
 }
 
-/// Lists everybody's tokens.
+/// Lists the tokens of all users.
 pub(super) async fn all(State(gateway): State<GatewayState>) -> Response {
     match gateway.0.shared.db.api_tokens(None).await {
         Ok(all) => Json(json!({ "tokens": all.iter().map(accounts::shown_token_of).collect::<Vec<_>>() }))
@@ -90,7 +90,7 @@ pub(super) async fn all(State(gateway): State<GatewayState>) -> Response {
     }
 }
 
-/// Makes somebody a token; the local user, if nobody is named.
+/// Makes a token for a user; for the local user if none is named.
 pub(super) async fn add(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -110,7 +110,7 @@ pub(super) async fn add(
     make(&gateway, &caller, &user, wanted).await
 }
 
-/// Revokes anybody's token.
+/// Revokes a token of any user.
 pub(super) async fn revoke(
     State(gateway): State<GatewayState>,
     caller: Caller,
@@ -119,7 +119,7 @@ pub(super) async fn revoke(
     revoked(&gateway, &caller, &id, None).await
 }
 
-/// Refuses whoever has not signed in: a token that got lost would make itself new ones.
+/// Refuses callers without a session: a leaked token would create new ones for itself.
 fn not_a_person(proof: &CallerProof) -> Option<Response> {
     let told = "This endpoint requires interactive session authentication";
     (!matches!(proof, CallerProof::Session(_))).then(|| refuse(StatusCode::FORBIDDEN, told))

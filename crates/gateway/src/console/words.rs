@@ -14,7 +14,7 @@ fn table(text: &str) -> Vec<(&str, &str)> {
     rows.collect()
 }
 
-/// Returns the texts of a script that are translated: t`…`, with `{0}` for what stands in them first.
+/// Returns the texts of a script that are translated: t`…`, with `{0}` for the first inserted value.
 fn marked(script: &str) -> Vec<String> {
     let is_mark =
         |at: usize| !script.split_at(at).0.ends_with(|c: char| c.is_alphanumeric() || "_$.`".contains(c));
@@ -51,7 +51,7 @@ fn length(expression: &str) -> usize {
     end.unwrap().0
 }
 
-/// Returns what people read or hear of the document.
+/// Returns the texts of the document that people read or hear.
 fn shown(document: &str) -> Vec<&str> {
     let body = document.split_once("<body>").unwrap().1;
     let texts = body.split('>').filter_map(|part| part.split('<').next()).map(str::trim);

@@ -44,15 +44,15 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (503, "Unavailable", "The daemon or its store cannot answer now; the request may be sent again."),
 ];
 
-/// The operations of a gateway, and the document made of them when it is first asked for.
+/// The operations of a gateway, and the document made from them at the first request.
 pub(crate) struct OpenApiDocument {
     routes: RouteList,
     text: OnceLock<Bytes>,
-    /// What people read of it.
+    /// The page for people, made from the document.
     page: OnceLock<Bytes>,
 }
 
-/// Serves the document. It tells nothing about anybody, so everybody who reaches the gateway may read it.
+/// Serves the document. It contains nothing about any user, so every client that reaches the gateway may read it.
 pub(crate) async fn document(Extension(document): Extension<Arc<OpenApiDocument>>) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (headers, document.text.get_or_init(|| document.whole().to_string().into()).clone()).into_response()
@@ -147,7 +147,7 @@ fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value
     told
 }
 
-/// Returns whether a body of this schema may be left out: the handler reads it by itself.
+/// Returns whether a body of this schema may be left out: its handler parses it.
 fn is_any(schema: &Schema) -> bool {
     schema.as_object().is_some_and(|object| object.len() == 1 && object.contains_key("type"))
 }
@@ -214,7 +214,7 @@ fn components(schemas: &mut SchemaGenerator) -> Value {
 }
 
 impl Content {
-    /// Returns the media type and what the document says of it.
+    /// Returns the media type and its description in the document.
     fn shown(&self) -> Option<(&'static str, Value)> {
         match self {
             Self::Nothing => None,

@@ -1,4 +1,4 @@
-//! What a request brings, as the extractors of its handler read it.
+//! Inputs of a request, as the extractors of its handler read them.
 
 use crate::{
     caller::Caller,
@@ -27,9 +27,9 @@ pub(crate) struct RequestParts {
     pub(super) errors: BTreeSet<u16>,
 }
 
-/// An extractor that tells what it reads.
+/// An extractor that describes its inputs.
 pub(crate) trait Described {
-    /// Adds what the extractor reads.
+    /// Adds the inputs that the extractor reads.
     fn describe(_schemas: &mut SchemaGenerator, _parts: &mut RequestParts) {}
 }
 
@@ -74,7 +74,7 @@ impl Described for Multipart {
     }
 }
 
-/// A body that the handler reads by itself: JSON, or nothing.
+/// A body that its handler parses: JSON, or nothing.
 impl Described for Bytes {
     fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
         parts.takes("application/json", json_schema!({ "type": "object" }));

@@ -1,4 +1,4 @@
-//! Parameters of operations: what stands in the path, the keys of the query, and headers.
+//! Parameters of operations: names in the path, keys of the query, and headers.
 
 use super::{input::RequestParts, routes::RouteOperation};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Ids that are checked before anything is looked up; another text is refused with 422.
 const PLAIN: &str = "^[A-Za-z0-9_-]{1,64}$";
 
-/// Names in paths: what each is, and its pattern.
+/// Names in paths, each with its meaning and its pattern.
 const NAMES: &[(&str, &str, Option<&str>)] = &[
     ("account", "The name of an account of the configuration.", None),
     ("approval", "The id of a call that waits for an approval.", None),

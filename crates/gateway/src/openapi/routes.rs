@@ -15,14 +15,14 @@ use schemars::SchemaGenerator;
 use std::{convert::Infallible, sync::Arc};
 use tower::{Layer, Service};
 
-/// Whose requests a route takes.
+/// Callers that a route admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteAccess {
-    /// Everybody's, or those with a proof of their own.
+    /// Every caller, or requests with a proof of their own.
     Open,
-    /// Of whoever is known.
+    /// Identified callers.
     Known,
-    /// Of administrators.
+    /// Administrators.
     Admin,
 }
 
@@ -112,7 +112,7 @@ impl MethodRoutes {
         Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
     }
 
-    /// Takes bodies of so many bytes.
+    /// Limits the size of bodies, in bytes.
     pub(crate) fn limit(self, bytes: usize) -> Self {
         Self { router: self.router.layer(body_limit::layers(bytes)), operations: self.operations }
     }
@@ -138,7 +138,7 @@ impl Routes {
         self
     }
 
-    /// Adds an address of a part that there is not, which answers 404 with the reason.
+    /// Adds an address of a part that is not supported, which answers 404 with the reason.
     pub(crate) fn missing(mut self, path: &str, part: unsupported::Part) -> Self {
         self.missing.push(MissingPart { path: path.to_owned(), why: part.told() });
         // The body is read, as the connection would end with an answer that leaves it.
@@ -201,7 +201,7 @@ impl Routes {
         self.behind(layer)
     }
 
-    /// Returns the router, and what its document is made of.
+    /// Returns the router, and the operations for its document.
     pub(crate) fn finish(self) -> (Router<GatewayState>, RouteList) {
         (self.router, RouteList { operations: self.operations, missing: self.missing })
     }

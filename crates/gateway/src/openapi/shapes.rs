@@ -1,8 +1,8 @@
 //! Types of answers, in a short notation.
 //!
 //! Most handlers write their answers with `json!`, in the shapes of DeerFlow's API; a type for each would say everything
-//! twice. The notation tells the keys that an answer always has: `{id: string, title?: string|null, files: [File], more: any}`.
-//! A name with a capital stands for a type of [`NAMED`]; `?` behind a key makes it optional, `|` joins alternatives.
+//! twice. The notation has the keys of every answer: `{id: string, title?: string|null, files: [File], more: any}`.
+//! A name with a capital refers to a type of [`NAMED`]; `?` behind a key makes it optional, `|` joins alternatives.
 //! An object may have further keys.
 
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! ID tokens: what a provider says of somebody, if it is the provider who says it, to us, now, about this login.
+//! ID tokens: claims about a person, verified to come from the provider, for this client, now, and for this login.
 
 use super::ring_provider;
 use jsonwebtoken::{
@@ -11,12 +11,12 @@ use subtle::ConstantTimeEq;
 
 /// Maximum length of a token, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
-/// Clocks may differ so much, in seconds.
+/// Maximum clock difference, in seconds.
 const LEEWAY_SECS: u64 = 60;
 /// Maximum length of a subject, in bytes: the limit of OpenID Connect.
 const MAX_SUBJECT_BYTES: usize = 255;
 
-/// What a token has to say to be the answer to a login.
+/// Values that a token must have to answer a login.
 pub(super) struct ExpectedToken<'e> {
     pub(super) issuer: &'e str,
     pub(super) client_id: &'e str,
@@ -26,7 +26,7 @@ pub(super) struct ExpectedToken<'e> {
     pub(super) now: i64,
 }
 
-/// What a provider says of somebody.
+/// A provider's claims about a person.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(super) struct PersonClaims {
     pub(super) sub: String,

@@ -1,4 +1,5 @@
-//! A login under way: what its answer has to fit, in a signed cookie of the browser that began it. Nothing is kept here.
+//! State of a login under way, in a signed cookie of the browser that began it. The answer has to match it. Nothing is
+//! stored here.
 
 use super::super::{
     cookies::{self, cookie},
@@ -11,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-/// A login takes so long at most, in seconds.
+/// Maximum duration of a login, in seconds.
 const LOGIN_SECS: i64 = 300;
 /// Sets the signatures of such cookies apart from others by the same key.
 const PURPOSE: &str = "oidc-login";
 /// Maximum length of the place to go to, in bytes.
 const MAX_NEXT_BYTES: usize = 1024;
-/// Where people go who wanted to go nowhere in particular, as in DeerFlow.
+/// Path after a login that names no other, as in DeerFlow.
 const HOME: &str = "/workspace";
 
-/// What the answer to a login has to fit.
+/// Values that the answer to a login has to match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoginState {
     provider: String,
@@ -93,7 +94,7 @@ fn random() -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Returns whether somebody can be sent there without leaving the site, whatever a browser makes of it.
+/// Returns whether a redirect to this path stays on the site, however a browser reads it.
 fn is_path(next: &str) -> bool {
     let site = Url::parse("https://site.invalid").ok();
     let reached = site.as_ref().and_then(|site| site.join(next).ok());

@@ -1,7 +1,8 @@
-//! A provider: where it is, by which keys it signs, what it says of somebody who comes back with a code.
+//! An identity provider: its addresses, its signing keys, and its claims about a person who comes back with a code.
 //!
-//! What it publishes is kept for minutes, failures for seconds, and one request at a time asks for it. A key that is not known
-//! makes it ask once more, but not often. Every answer is bounded in time and size, and no redirect is followed.
+//! Published documents are kept for minutes and failures for seconds, and one request at a time fetches them. An
+//! unknown key causes one more fetch, but not often. Every answer is bounded in time and size, and no redirect is
+//! followed.
 
 use super::{
     id_token::{self, ExpectedToken, PersonClaims, TokenFault},
@@ -22,18 +23,18 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::Instant};
 use url::{Url, form_urlencoded};
 
-/// One call takes so long at most.
+/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// What a provider publishes is asked for anew after this time.
+/// Time after which a provider's published documents are fetched again.
 const FRESH: Duration = Duration::from_secs(300);
 /// A provider that failed, or had no key of a name, is not asked again for this time.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of a provider's keys that are looked at.
 const MAX_KEYS: usize = 64;
 
-/// The reason why a provider vouches for nobody.
+/// Reason why a provider vouches for no person.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum ProviderFault {
     /// It cannot be asked, or its answer cannot be used.
@@ -99,7 +100,7 @@ impl<T> KeptAnswer<T> {
     }
 }
 
-/// A provider, and what it said of late.
+/// A provider, and its recent answers.
 pub(super) struct IdentityProvider {
     pub(super) config: OidcProvider,
     addresses: Mutex<Option<KeptAnswer<ProviderAddresses>>>,
@@ -158,7 +159,8 @@ impl IdentityProvider {
         })
     }
 
-    /// Returns its keys; newer ones than those that did not have what was looked for.
+    /// Returns the provider's keys. With `without`, fetches them again if the kept ones are the same and older than
+    /// `PAUSE`.
     async fn keys(
         &self,
         addresses: &ProviderAddresses,
@@ -203,7 +205,7 @@ impl IdentityProvider {
         url
     }
 
-    /// Redeems a code, and returns what the provider says of whoever brought it.
+    /// Redeems a code, and returns the provider's claims about the person who brought it.
     pub(super) async fn person(
         &self,
         addresses: &ProviderAddresses,
@@ -274,8 +276,8 @@ impl IdentityProvider {
     }
 }
 
-/// Asks for an address that the token does not have. What is said of another person does not count, and an address and whether it is
-/// verified come from one answer.
+/// Asks for an e-mail address that the token does not have. Claims about another person do not count, and the address
+/// and its verification come from one answer.
 async fn more(place: &Url, token: &str, person: PersonClaims) -> Result<PersonClaims, ProviderFault> {
     let told: PersonClaims =
         asked("the userinfo endpoint", client()?.get(place.clone()).bearer_auth(token)).await?;

@@ -1,4 +1,5 @@
-//! Signatures of tokens, verified by ring: what `jsonwebtoken` asks of whoever brings the cryptography. Nothing is signed here.
+//! Token signatures, verified by ring behind the interface that `jsonwebtoken` has for cryptography. Nothing is signed
+//! here.
 //!
 //! RSA with PKCS #1 and ECDSA on P-256 and P-384. Other algorithms, HMAC and none among them, have no verifier.
 
@@ -20,7 +21,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring what tokens are verified with; calling it again does nothing.
+/// Makes ring the verifier of tokens; calling it again does nothing.
 pub(super) fn install() {
     PROVIDER.install_default().ok();
 }
