@@ -129,8 +129,8 @@ struct Inner {
     settled: Notify,
     /// Name of this process as a reader of conversations.
     reader: String,
-    /// Locked for reading while learnt facts are committed, and for writing while memories are merged or a user is
-    /// forgotten.
+    /// Locked for reading while learnt facts are committed, and for writing while memories are merged, or a user is parted
+    /// or forgotten.
     moving: tokio::sync::RwLock<()>,
     /// Cancelled to end the active runs without writing an end for them.
     suspend: CancellationToken,
