@@ -3,9 +3,8 @@
 //! person or a room, may have agents of its own. Of two with one name the shared one counts: a name in the
 //! configuration never means another agent for someone.
 //!
-//! An agent whose `config.yaml` cannot be understood is broken and answers nobody: what it must not use is not
-//! known. Everything here is file work that blocks. What is deliberately absent: the run, and any opinion on
-//! who may choose or change an agent.
+//! An agent whose `config.yaml` cannot be parsed is broken and never answers, because its restrictions are unknown. All
+//! functions here are blocking file work. Deliberately absent: the run, and the rights to choose or change an agent.
 
 mod disk;
 mod error;
@@ -78,11 +77,11 @@ pub struct Roster {
     pub agents: Vec<CustomAgent>,
     /// Those that cannot.
     pub broken: Vec<BrokenAgent>,
-    /// How many more there are.
+    /// Number of agents beyond the limit.
     pub more: usize,
 }
 
-/// Change of an agent; fields that are `None` stay.
+/// Change of an agent; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentChange {
     /// Its purpose.
@@ -93,18 +92,18 @@ pub struct AgentChange {
     pub tool_groups: Option<Option<Vec<String>>>,
     /// Its skills, or all.
     pub skills: Option<Option<Vec<String>>>,
-    /// How hard its model thinks, or as the conversation has it.
+    /// The thinking effort of its model, or the conversation's.
     pub thinking: Option<Option<Thinking>>,
-    /// How its model answers.
+    /// The sampling of its model.
     pub sampling: Option<Sampling>,
     /// Its identity.
     pub soul: Option<String>,
-    /// Whether tools and skills may only become fewer.
+    /// Whether tools and skills may only be removed.
     pub only_less: bool,
 }
 
 impl AgentChange {
-    /// Returns what an agent would get that it does not have.
+    /// Returns the first tool group or skill that an agent would gain.
     fn more(&self, now: &AgentProfile) -> Option<(&'static str, &str)> {
         let both = [("tools", &self.tool_groups, &now.tool_groups), ("skills", &self.skills, &now.skills)];
         both.into_iter().find_map(|(what, wanted, has)| match (wanted.as_ref()?, has.as_ref()?) {
@@ -114,7 +113,7 @@ impl AgentChange {
     }
 }
 
-/// The agents of a home that one user finds: the shared ones, then their own. Clones are the same.
+/// The agents of a home that one user finds: the shared ones, then their own. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Agents {
     inner: Arc<Inner>,
@@ -132,7 +131,7 @@ struct Inner {
 }
 
 impl Agents {
-    /// Names the home. Nothing is read yet. These are the shared agents, for the operator.
+    /// Sets the home, without reading it. The result finds the shared agents, for the operator.
     #[must_use]
     pub fn new(home: PathBuf) -> Self {
         Self { inner: Arc::new(Inner { home, told: Mutex::default() }), owner: None, edits_shared: true }
@@ -170,7 +169,7 @@ impl Agents {
         normal(name).is_ok_and(|name| self.root_of(&name).is_some())
     }
 
-    /// Lists them.
+    /// Lists the agents.
     #[must_use]
     pub fn list(&self) -> Roster {
         let mut roster = Roster::default();
@@ -242,11 +241,11 @@ impl Agents {
         Ok(CustomAgent { name, profile, place, odd: Vec::new() })
     }
 
-    /// Changes an agent, from its next run on. Each of its two files is there whole or not at all, what it may
-    /// use before who it is; what is not spoken of stays.
+    /// Changes an agent, from its next run on; `None` fields stay. Each of the two files is written whole or not at
+    /// all, the config before the soul.
     ///
     /// # Errors
-    /// When there is none, it is broken, may not be changed, a part cannot be, or the disk fails.
+    /// When there is none, it is broken, may not be changed, a value is invalid, or the disk fails.
     pub fn update(&self, wanted: &str, change: AgentChange) -> Result<CustomAgent, AgentError> {
         let root = self.editable(wanted)?;
         let _alone = disk::alone(&root)?;
@@ -290,7 +289,8 @@ impl Agents {
         read.map_err(|why| AgentError::Broken { name: LEAD.to_owned(), why })
     }
 
-    /// Returns when the lead agent's soul was written, as a mark; `none` if it has none, and `None` if that cannot be told.
+    /// Returns the write time of the lead agent's soul as a mark; `none` without a soul, and `None` if the time cannot
+    /// be read.
     #[must_use]
     pub fn lead_soul_mark(&self) -> Option<String> {
         let written = file::soul_path(&self.inner.home).metadata().and_then(|found| found.modified());
@@ -315,14 +315,14 @@ impl Agents {
         Ok(())
     }
 
-    /// Takes an agent away, with all that is in its folder.
+    /// Removes an agent with its folder.
     ///
     /// # Errors
     /// When there is none, it may not be changed, or the disk fails.
     pub fn remove(&self, wanted: &str) -> Result<(), AgentError> {
         let root = self.editable(wanted)?;
         let _alone = disk::alone(&root)?;
-        // A broken one can be taken away too.
+        // A broken agent can be removed too.
         let name = normal(wanted)?;
         if !file::is_agent(&root.join(&name)) {
             return Err(AgentError::Unknown(name));
@@ -378,7 +378,7 @@ impl Agents {
     }
 }
 
-/// Checks what somebody wants an agent to be, and tidies it.
+/// Checks and normalises a requested profile.
 fn checked(profile: AgentProfile) -> Result<AgentProfile, AgentError> {
     let wrong = |text: String| Err(AgentError::Wrong(text));
     let plain: String = profile.about.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -386,7 +386,7 @@ fn checked(profile: AgentProfile) -> Result<AgentProfile, AgentError> {
     if about.chars().count() > MAX_DESCRIPTION_CHARS {
         return wrong(format!("the description has more than {MAX_DESCRIPTION_CHARS} characters"));
     }
-    // With the end of its last line it is that long.
+    // The file adds a newline at the end.
     if profile.soul.trim_end().len() >= MAX_SOUL_BYTES {
         return wrong(format!("the soul has more than {} KiB", MAX_SOUL_BYTES / 1024));
     }

@@ -1,7 +1,7 @@
-//! People approve what agents want to do. The question is stored before anybody sees it, so a restart asks it
-//! again, and a decision that came meanwhile counts.
+//! Approval of an agent's calls by people. A question is stored before it is shown, so that a restart asks it again,
+//! and a decision made meanwhile counts.
 //!
-//! Deliberately absent: who may decide, and how people see the question. That is for whoever knows people.
+//! Deliberately absent: who may decide, and how the question is shown. The dispatcher and the gateway handle these.
 
 use crate::{audit, now, wire::thread::API_ACCOUNT};
 use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};
@@ -15,15 +15,15 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// Answer to the model for a client that shows nobody its approvals.
+/// Answer to the model for a client that does not show approvals.
 const NO_CLIENT_ASKS: &str = "Error: this needs somebody's approval, and the client of this run shows nobody such questions. Say what you would have done, and that a run whose `context` has `\"approvals\": \"ask\"` asks for it; do not try it in another way.";
 /// Answer to the model in a chat without an approver.
 const NO_APPROVER_SEES: &str = "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way.";
 
-/// Approval requests that wait for people.
+/// Approval requests without a decision.
 pub struct PendingApprovals {
     db: Db,
-    /// How long somebody can decide.
+    /// Time to decide a question.
     patience: RwLock<Duration>,
     /// The waiting calls, by the question's id.
     waiting: Mutex<HashMap<String, Arc<Notify>>>,
@@ -46,7 +46,7 @@ impl PendingApprovals {
         self.db.approval(id).await
     }
 
-    /// Decides a question in somebody's name. Returns it as it stands then: the first decision stays.
+    /// Records a decision by `by`, and returns the question with its decision: the first one counts.
     ///
     /// # Errors
     /// When the store fails.
@@ -59,7 +59,7 @@ impl PendingApprovals {
         Ok(decided)
     }
 
-    /// Keeps a question, and waits for its end.
+    /// Stores a question, and waits for its decision.
     async fn ask(
         &self,
         asked: Approval,
@@ -68,7 +68,7 @@ impl PendingApprovals {
         let arguments = asked.arguments.clone();
         let found = self.db.ask(&asked).await?;
         if found.arguments != arguments {
-            // The same call with other arguments: nobody was asked about these.
+            // The same call with other arguments, which no approver has seen.
             return Ok(ApprovalDecision { approved: false, by: None, at: found.asked });
         }
         if let Some(ruling) = found.decision {
@@ -89,7 +89,7 @@ impl PendingApprovals {
         }
         let late = ApprovalDecision { approved: false, by: None, at: now() };
         let decided = self.db.decide(&found.id, late.clone()).await?;
-        // Somebody may have decided in the last moment.
+        // A decision may have come in the last moment.
         Ok(decided.and_then(|asked| asked.decision).unwrap_or(late))
     }
 
@@ -98,7 +98,7 @@ impl PendingApprovals {
     }
 }
 
-/// Somebody waits for a question, until this is dropped.
+/// Registers a wait for a question until dropped.
 struct Waits<'a> {
     approvals: &'a PendingApprovals,
     id: String,
@@ -117,7 +117,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Asks the one for whom a run works.
+/// Asks the requester of a run.
 pub(crate) struct StoredApprovals {
     pub(crate) approvals: Arc<PendingApprovals>,
     pub(crate) audit_log: audit::AuditLog,
@@ -205,7 +205,7 @@ fn digest(request: &ApprovalRequest) -> String {
     pudu_base::digest(format!("{}\n{}", request.tool, request.args))
 }
 
-/// Names a question: 74 bits of it are chance.
+/// Returns a fresh question id with 74 random bits.
 fn fresh() -> String {
     base::MessageId::fresh().as_str().replace('-', "")
 }
@@ -218,7 +218,7 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::sync::mpsc;
 
-    /// Somebody to ask, over the store in a folder.
+    /// Returns an approver over the store in a folder.
     async fn desk(home: &std::path::Path) -> StoredApprovals {
         let db = Db::open(&DbLocation::Sqlite(home.join("pudu.db"))).await.unwrap();
         let asker =
@@ -231,8 +231,8 @@ mod tests {
         }
     }
 
-    /// Asks for a call with arguments, and approves whatever is asked. Tells what came of it, and whether
-    /// anybody was asked.
+    /// Requests approval of a call with arguments, and approves every question. Returns whether the call was approved,
+    /// and whether a question was asked.
     async fn approved(desk: &StoredApprovals, args: Value) -> (bool, bool) {
         let request = ApprovalRequest {
             thread: "t".into(),

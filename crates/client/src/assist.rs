@@ -1,6 +1,6 @@
-//! Help for people who write, by a model and beside any run: follow-up questions, and another wording of a text.
+//! Writing help by a model, outside of runs: follow-up questions, and another wording of a text.
 //!
-//! Each is one call that counts against the budgets of whoever asks, and of which nothing is kept.
+//! Each is one call that counts against the requester's budgets, and is not stored.
 
 use crate::{
     Client,
@@ -16,33 +16,33 @@ use pudu_store::Spender;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// How long anybody waits for such a call.
+/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of a message that the model reads.
 const MAX_READ_CHARS: usize = 2_000;
 /// Maximum length of a follow-up question, in characters.
 const MAX_QUESTION_CHARS: usize = 300;
-/// How many tokens a reply may have.
+/// Maximum number of tokens of a reply.
 const MAX_REPLY_TOKENS: u32 = 8_192;
 
-/// Asked for follow-up questions.
+/// Prompt for follow-up questions.
 const FOLLOW_UPS: &str = "Below is the end of a conversation between a person and an assistant. Write {count} short questions that \
      this person may well ask next: in the language of the conversation, in their words, each about what was said. \
      Answer with a JSON list of strings alone.\n\n<conversation>\n{conversation}\n</conversation>";
 
-/// Asked for another wording.
+/// Prompt for another wording.
 const WORDING: &str = "Below is a request that a person is about to send to an assistant. Word it anew, clear and complete, in \
      its language{locale}. Keep what it means and asks for, its names, numbers, code and paths; add nothing of your \
      own and do not answer it. Answer with the new text alone.\n\n<request>\n{text}\n</request>";
 
-/// Person who asks for help, and the place of it.
+/// The person who asks for help, and the place.
 #[derive(Clone, Debug)]
 pub struct AssistFor {
     /// The user whose budgets it counts against.
     pub user: UserId,
     /// The thread in which they write, if it is in one.
     pub thread: Option<ThreadId>,
-    /// The model; the default for none and for one that is not there.
+    /// The model; the default for none and for an unknown one.
     pub model: Option<String>,
 }
 
@@ -64,11 +64,11 @@ pub enum AssistError {
 }
 
 impl Client {
-    /// Returns so many questions that may be asked next. `conversation` has who said something (`user` or `assistant`) and
-    /// what, oldest first.
+    /// Returns up to `count` questions that may be asked next. `conversation` has pairs of role (`user` or `assistant`)
+    /// and text, oldest first.
     ///
     /// # Errors
-    /// When the model fails, or nobody may spend for it.
+    /// When the model fails, or the budgets are used up.
     pub async fn follow_ups(
         &self,
         whose: &AssistFor,
@@ -89,7 +89,7 @@ impl Client {
     /// Returns another wording of a text that a person is about to send. `locale` names their language, if it is known.
     ///
     /// # Errors
-    /// When the model fails, or nobody may spend for it.
+    /// When the model fails, or the budgets are used up.
     pub async fn wording(
         &self,
         whose: &AssistFor,
@@ -135,7 +135,7 @@ fn part(text: &str) -> String {
     foreign::text(&text.chars().take(MAX_READ_CHARS).collect::<String>())
 }
 
-/// Reads the questions in an answer: a JSON list of strings, whatever stands around it.
+/// Parses the questions in an answer: a JSON list of strings, with any text around it.
 fn questions(answer: &str, count: usize) -> Vec<String> {
     let list = answer.find('[').zip(answer.rfind(']')).and_then(|(from, to)| answer.get(from..=to));
     let list: Vec<Value> = list.and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Audit log: every action in a sandbox, or on an agent, is recorded before it is done: who, where, what,
-//! whether it was let through, and how it ended. An action that cannot be recorded is not done.
+//! Audit log: every action in a sandbox, or on an agent, is recorded before it is done: the actor, the place, the
+//! action, whether it was allowed, and how it ended. An action that cannot be recorded is not done.
 
 use crate::{Asker, now};
 use pudu_base::{
@@ -9,24 +9,24 @@ use pudu_base::{
 use pudu_store::{ABANDONED, AuditEntry, AuditEntryId, Db, STOPPED, StoreError};
 use std::sync::Arc;
 
-/// Maximum length of a command that is noted whole, in characters.
+/// Maximum length of a command that is recorded whole, in characters.
 const MAX_COMMAND_CHARS: usize = 10_000;
-/// As much of the beginning of a longer one is noted, and as much of its end.
+/// Recorded characters of the beginning and the end of a longer command.
 const ENDS: (usize, usize) = (6_000, 4_000);
 
-/// Notes what one run does.
+/// Records the actions of one run.
 #[derive(Clone)]
 pub(crate) struct AuditLog {
     pub(crate) db: Db,
     pub(crate) thread: ThreadId,
     pub(crate) run: RunId,
     pub(crate) asker: Asker,
-    /// Whether guardrails were asked about all that is done.
+    /// Whether guardrails were asked about all actions.
     pub(crate) is_guarded: bool,
 }
 
 impl AuditLog {
-    /// Notes what needs no end. A failure is logged: what was decided counts nevertheless.
+    /// Records an action that is already complete. A failure is logged: the decision counts nevertheless.
     pub(crate) async fn note(&self, action: &str, detail: &str, verdict: String) {
         let ended = Some(now());
         let entry = AuditEntry { verdict, ended, ..self.entry(action, detail) };
@@ -35,7 +35,7 @@ impl AuditLog {
         }
     }
 
-    /// Does something that is no matter of the sandbox.
+    /// Records and runs an action outside of the sandbox.
     pub(crate) async fn noted<T>(
         &self,
         action: &str,
@@ -48,7 +48,7 @@ impl AuditLog {
         done
     }
 
-    /// Does something that an operator asks for.
+    /// Records and runs an action of an operator.
     pub(crate) async fn operated<T, E>(
         &self,
         action: &str,
@@ -92,8 +92,8 @@ impl AuditLog {
     }
 }
 
-/// Leaves out the middle of what is too long, and names the whole by its length and its SHA-256: the whole stands in
-/// the thread, and can be told to be the same.
+/// Cuts the middle of a long text, and appends its length and SHA-256. The full text is in the thread, and the digest
+/// proves that it is the same.
 fn shortened(detail: &str) -> String {
     let count = detail.chars().count();
     if count <= MAX_COMMAND_CHARS {

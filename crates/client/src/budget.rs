@@ -1,8 +1,8 @@
-//! Budgets: what runs may spend, for whom, and what is left of it.
+//! Budgets: the limits of runs' spending, per subject, and the amounts left.
 //!
-//! Each model call of a run goes through a [`MeteredModel`], whoever makes it. Where budgets are set it reserves before
-//! the call what that may cost at most, and each call, budgets or not, is settled after it. What a call costs, and what
-//! is spent so far, is the store's to know.
+//! Each model call of a run goes through a [`MeteredModel`], whichever part makes it. Where budgets are set, the
+//! maximum cost is reserved before the call, and each call, with or without budgets, is settled after it. The store
+//! keeps the costs and the sums.
 
 mod hints;
 mod meter;
@@ -21,9 +21,9 @@ use std::{
     sync::Arc,
 };
 
-/// Milliseconds of a day.
+/// Length of a day, in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Of so many people, rooms or accounts the budgets are listed.
+/// Maximum number of users, rooms or accounts whose budgets are listed.
 const MAX_LISTED: usize = 1_000;
 
 /// Rules of budgets.
@@ -31,35 +31,35 @@ const MAX_LISTED: usize = 1_000;
 pub struct BudgetRules {
     /// The limits.
     pub limits: Vec<BudgetRule>,
-    /// The share of a budget from which people and the model are told, in thousandths.
+    /// The share of a budget from which people and the model are warned, in thousandths.
     pub warn: u32,
-    /// The model that answers when most of a budget is spent, if one does.
+    /// The model that answers when most of a budget is spent, if any.
     pub cheaper: Option<CheaperModel>,
 }
 
-/// A limit for each run, person, room or account, or for all together.
+/// A limit for each run, user, room or account, or for all together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetRule {
-    /// Whose spending it bounds.
+    /// The subjects whose spending it limits.
     pub scope: BudgetScope,
-    /// When it begins anew; for a run never.
+    /// The period after which it resets; none for a run.
     pub period: Option<BudgetPeriod>,
-    /// What is counted.
+    /// The counted unit.
     pub unit: BudgetUnit,
-    /// How much of it may be spent: tokens, or millionths.
+    /// The limit, in tokens or in millionths of the currency.
     pub limit: i64,
 }
 
-/// A model that takes the place of others.
+/// A model that replaces others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheaperModel {
     /// Its name.
     pub name: String,
-    /// The share of a budget from which it does, in thousandths.
+    /// The share of a budget from which it answers, in thousandths.
     pub from: u32,
 }
 
-/// The rules, with the model that takes the place of others, and the prices of all.
+/// The rules, with the model that replaces others, and the prices of all.
 #[derive(Default)]
 pub(crate) struct BudgetSetup {
     pub(crate) rules: BudgetRules,
@@ -74,32 +74,32 @@ impl BudgetSetup {
     }
 }
 
-/// A budget, and how far it is used.
+/// A budget and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetState {
     /// The limit.
     pub rule: BudgetRule,
-    /// Whose it is: a user, a room, an account; empty if it is everybody's.
+    /// The subject: a user, a room or an account; empty for a budget of all together.
     pub subject: String,
-    /// Spent so far.
+    /// Amount spent so far.
     pub spent: i64,
-    /// When it begins anew, in milliseconds since 1970; never in a run.
+    /// Time of its reset, in milliseconds since 1970; none for a run.
     pub opens: Option<i64>,
 }
 
-/// A budget of which little is left, to be told once.
+/// A notice of a budget that is nearly used up, sent once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetNotice {
     /// The budget.
     pub state: BudgetState,
-    /// The model that answers from here on, if that changes.
+    /// The model that answers from now on, if that changes.
     pub cheaper: Option<String>,
-    /// Whether that is because what is left does not suffice for the other model.
+    /// Whether the change is because the amount left does not suffice for the other model.
     pub too_dear: bool,
 }
 
 impl BudgetState {
-    /// Returns whether nothing of it is left.
+    /// Returns whether the budget is used up.
     #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.spent >= self.rule.limit
@@ -107,7 +107,7 @@ impl BudgetState {
 }
 
 impl BudgetRule {
-    /// Returns the first day of its present period and the one on which that is over, since 1970.
+    /// Returns the first day of its current period and the first day after it, counted since 1970.
     fn window(&self, at: i64) -> (i64, i64) {
         let today = at.div_euclid(DAY_MS);
         match self.period {
@@ -117,7 +117,7 @@ impl BudgetRule {
         }
     }
 
-    /// Returns it as a limit on one of those whom it bounds.
+    /// Returns the rule as a limit of one subject.
     fn limit(&self, subject: &str, at: i64) -> BudgetLimit {
         let (since, until) = self.window(at);
         let (scope, unit, limit) = (self.scope, self.unit.clone(), self.limit);
@@ -132,7 +132,7 @@ impl BudgetRule {
         UsedBudget { scope: self.scope, period: self.period, opens: self.opens(at), busy: false, short: None }
     }
 
-    /// Returns it as the one that refused a call, by what is spent of it and what the call needs.
+    /// Returns the refusal of a call, from the amount spent and the amount that the call needs.
     fn refused(&self, spent: i64, needs: Option<i64>, at: i64) -> UsedBudget {
         let left = self.limit.saturating_sub(spent).max(0);
         let currency = match &self.unit {
@@ -149,7 +149,7 @@ impl BudgetRule {
     }
 }
 
-/// Returns the first day of the month of a time, and that of the next one.
+/// Returns the first day of the month of a time, and that of the next month.
 fn month(at: i64) -> Option<(i64, i64)> {
     let date = Timestamp::from_millisecond(at).ok()?.to_zoned(TimeZone::UTC).date();
     let first = date.first_of_month();
@@ -161,10 +161,10 @@ fn month(at: i64) -> Option<(i64, i64)> {
     Some((day(first)?, day(next)?))
 }
 
-/// Returns the one whom a budget of this scope bounds; none where there is no such one.
+/// Returns the subject that a budget of this scope limits, if there is one.
 fn subject(scope: BudgetScope, run: Option<&RunId>, spender: &Spender) -> Option<String> {
     match scope {
-        // Of no run in particular nothing is spent yet.
+        // Without a run, nothing is spent yet.
         BudgetScope::Run => Some(run.map(ToString::to_string).unwrap_or_default()),
         BudgetScope::Person => Some(spender.user.to_string()),
         BudgetScope::Room => spender.room.as_ref().map(UserId::to_string),
@@ -174,7 +174,7 @@ fn subject(scope: BudgetScope, run: Option<&RunId>, spender: &Spender) -> Option
 }
 
 impl BudgetRules {
-    /// Returns the rules for one who spends, each with the one whom it bounds.
+    /// Returns the rules for a spender, each with its subject.
     fn of<'r, 'a>(
         &'r self,
         run: Option<&'a RunId>,
@@ -183,7 +183,7 @@ impl BudgetRules {
         self.limits.iter().filter_map(move |rule| Some((rule, subject(rule.scope, run, spender)?)))
     }
 
-    /// Returns the budgets of all who spent, and how far they are used, in the order of the rules.
+    /// Returns the budgets of all spenders and their use, in the order of the rules.
     ///
     /// # Errors
     /// When the store fails.
@@ -220,7 +220,7 @@ async fn states(db: &Db, rules: Vec<(&BudgetRule, String)>, at: i64) -> Result<V
 }
 
 impl Client {
-    /// Returns the budgets of one who spends, and how far they are used.
+    /// Returns the budgets of a spender and their use.
     ///
     /// # Errors
     /// When the store fails.
@@ -229,7 +229,7 @@ impl Client {
         states(&self.0.db, setup.budgets.rules.of(None, spender).collect(), now()).await
     }
 
-    /// Settles the calls that a process before this one left open. For whoever has the store alone.
+    /// Settles the calls that a previous process left open. For a process that has the store alone.
     ///
     /// # Errors
     /// When the store fails.

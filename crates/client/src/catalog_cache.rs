@@ -1,5 +1,5 @@
-//! One look at a user's skills for all runs that begin at the same moment: a look is file work on a thread of its
-//! own, and a hundred of them side by side would find the same.
+//! Shares one reading of a user's skills among all runs that begin at the same moment: a reading is file work on a
+//! thread of its own, and a hundred concurrent ones would find the same.
 
 use futures_util::{
     FutureExt,
@@ -14,19 +14,19 @@ use std::{
 
 type Looking = BoxFuture<'static, Arc<Catalog>>;
 
-/// The looks that are under way, of each user one.
+/// The readings in progress, one per user.
 #[derive(Default)]
 pub(crate) struct CatalogCache(Mutex<HashMap<UserId, WeakShared<Looking>>>);
 
 impl CatalogCache {
-    /// Returns what is found now, or by the look that is under way.
+    /// Returns the reading in progress, or starts one.
     pub(crate) fn at(&self, skills: &Skills, user: &UserId) -> Shared<Looking> {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pending = |look: &WeakShared<Looking>| look.upgrade().filter(|look| look.peek().is_none());
         if let Some(look) = under_way.get(user).and_then(pending) {
             return look;
         }
-        // Those for which nobody waits any more take no room.
+        // Readings without a waiting run are dropped.
         under_way.retain(|_, look| pending(look).is_some());
         let own = skills.of(user);
         let found = async { tokio::task::spawn_blocking(move || own.read()).await.unwrap_or_default() };

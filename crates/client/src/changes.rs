@@ -1,4 +1,4 @@
-//! Records what a run changes in the files of its thread. A run that calls nothing that may write costs nothing.
+//! Records a run's changes to the files of its thread. A run without calls that may write costs nothing.
 
 use crate::{AgentSetup, Client};
 use pudu_base::{RunId, SandboxError, ThreadFolder, ThreadId};
@@ -31,8 +31,8 @@ impl ChangeRecorder {
         })
     }
 
-    /// Keeps the files as they are, the first time; all calls wait for that. A run goes on if it cannot be done, and then
-    /// nothing is told of its changes.
+    /// Records the state of the files at the first call; all calls wait for that. If it fails, the run continues
+    /// without a record of its changes.
     pub(crate) async fn begin(&self) {
         let begin = async || {
             if let Err(error) = self.records.begin(&self.run, &self.results).await {
@@ -54,7 +54,7 @@ impl ChangeRecorder {
 }
 
 impl Client {
-    /// Returns the records of what runs changed in a thread's files; `None` where sandboxes keep their files elsewhere.
+    /// Returns the records of runs' changes to a thread's files; `None` where sandboxes keep their files elsewhere.
     ///
     /// # Errors
     /// When the store fails.
@@ -65,7 +65,7 @@ impl Client {
         Ok(Some(self.0.folders.changes(&self.files_folder(thread).await?)))
     }
 
-    /// Forgets what a run changed. A failure is in the log: retention removes it later.
+    /// Removes the record of a run's changes. A failure is logged: retention removes the record later.
     pub async fn forget_changes(&self, thread: &ThreadId, run: &RunId) {
         let forget = async {
             match self.change_records(thread).await? {

@@ -5,10 +5,10 @@ use pudu_base::{RunId, StopReason};
 use pudu_harness::RunState;
 use pudu_store::{Db, RunEnding, StoreError, now};
 
-/// Lists of runs have so many characters of what was asked and answered.
+/// Maximum length of the question and the answer in lists of runs, in characters.
 const MAX_LISTED_CHARS: usize = 200;
 
-/// Returns what is noted of a run's end.
+/// Returns the stored ending of a run.
 pub(crate) fn ending(task: &RunTask, end: &RunEnd, turn: &RunState) -> RunEnding {
     let said = &turn.state().messages;
     let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));

@@ -8,19 +8,19 @@ use std::sync::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
+/// Handles to a run while it works. Made by the caller, so that a run can be stopped before it starts.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    /// Takes messages for its next model call.
+    /// Takes messages for the run's next model call.
     pub steering: Steering,
-    /// Stops it; what was said so far is kept.
+    /// Stops the run; its output so far is kept.
     pub cancel: CancellationToken,
-    /// Set before it is stopped if nothing of it is to be kept: its thread is as it was before, then.
+    /// Whether a stop rolls the run back: its thread is then restored to its earlier state. Set before the stop.
     pub(crate) roll_back: Arc<AtomicBool>,
 }
 
 impl Control {
-    /// Has the run stop. The first word counts, as in the store.
+    /// Stops the run. The first call decides, as in the store.
     pub fn stop(&self, action: CancelAction) {
         if !self.cancel.is_cancelled() {
             self.roll_back.store(action == CancelAction::Rollback, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! The way out of sandboxes whose commands may reach some domains: an HTTP proxy in the daemon.
 //!
-//! A sandbox has a network of its own with nothing in it but a listener, which the daemon serves. A name is
-//! looked at first (`domain.rs`), then resolved, once; an address that is not of the open internet is refused,
-//! and the connection goes to an address that was judged. What is inside of a tunnel is not looked at: whoever is
-//! allowed `cdn.example` reaches all that its servers serve.
+//! A sandbox has a network of its own with nothing in it but a listener, which the daemon serves. A name is checked
+//! first (`domain.rs`), then resolved, once; an address outside of the open internet is refused, and the connection
+//! uses a checked address. The content of a tunnel is not inspected: a command with access to `cdn.example` reaches all
+//! that its servers serve.
 
 mod domain;
 
@@ -42,9 +42,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Maximum number of connections of one command at the same time; more wait.
 const MAX_CONNECTIONS: usize = 128;
-/// A server is tried so long.
+/// Timeout of a connection to a server.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A client says what it wants within this time.
+/// Timeout of a client's request head.
 const HEAD: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -72,7 +72,7 @@ struct ProxyRules {
 }
 
 impl Proxy {
-    /// Makes one that lets these domains through.
+    /// Makes a proxy that lets these domains through.
     #[must_use]
     pub fn new(domains: Vec<Domain>) -> Self {
         Self(Arc::new(ProxyRules { domains, resolver: Arc::new(System), closed }))
@@ -92,7 +92,7 @@ async fn serve(rules: Arc<ProxyRules>, listener: TcpListener) {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(converse(rules.clone(), stream))),
-                // No more files can be opened, perhaps; the next moment may be better.
+                // The limit of open files may be reached; the next moment may be better.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -100,7 +100,7 @@ async fn serve(rules: Arc<ProxyRules>, listener: TcpListener) {
     }
 }
 
-/// The two ends of a tunnel, for when its client has its answer.
+/// The two ends of a tunnel, for use after the client got its answer.
 type Tunnel = Arc<Mutex<Option<(OnUpgrade, TcpStream)>>>;
 
 async fn converse(rules: Arc<ProxyRules>, stream: TcpStream) {
@@ -122,12 +122,12 @@ async fn converse(rules: Arc<ProxyRules>, stream: TcpStream) {
     if let Some((client, mut server)) = made
         && let Ok(client) = client.await
     {
-        // However it ends, both sides see it.
+        // Both sides see the end of the copy, with or without an error.
         copy_bidirectional(&mut TokioIo::new(client), &mut server).await.ok();
     }
 }
 
-/// Why a request is not handed on: the status, and words for whoever reads what the command printed.
+/// Reason why a request is refused: the status, and a text for the reader of the command's output.
 type ProxyRefusal = (StatusCode, String);
 
 fn refusal((status, why): ProxyRefusal) -> ProxyReply {
@@ -177,7 +177,7 @@ impl ProxyRules {
         let found = timeout(CONNECT, self.resolver.lookup(host)).await;
         let addresses = found.map_err(|_| unreachable("its name is not answered"))?;
         let addresses = addresses.map_err(|error| unreachable(&error.to_string()))?;
-        // One address inside is enough: who mixes them wants that one to be picked.
+        // One internal address is enough to refuse: a domain that mixes them is set up to have that one picked.
         if let Some(what) = addresses.iter().find_map(|address| (self.closed)(*address)) {
             return Err((StatusCode::FORBIDDEN, format!("{host} leads to {what}, which is not reached")));
         }
@@ -196,20 +196,20 @@ impl ProxyRules {
     }
 }
 
-/// Hands a request on as the server's own, and its answer back.
+/// Forwards a request to the server, and its answer back.
 async fn hand_on(mut request: Request<Incoming>, server: TcpStream) -> Result<ProxyReply, ProxyRefusal> {
     let broken = |error: hyper::Error| (StatusCode::BAD_GATEWAY, format!("the server broke off: {error}"));
     let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).parse();
     *request.uri_mut() = path.map_err(|_| (StatusCode::BAD_REQUEST, "the path is none".to_owned()))?;
     strip(request.headers_mut());
-    // The URL decides, not what else the request says.
+    // The URL decides, not the `Host` header of the request.
     let host = HeaderValue::try_from(authority);
     request.headers_mut().insert(HOST, host.map_err(|_| (StatusCode::BAD_REQUEST, "no host".to_owned()))?);
     let (mut send, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(server)).await.map_err(broken)?;
     let driver = AbortOnDropHandle::new(tokio::spawn(async move {
-        // Whoever reads the body hears of an error.
+        // The reader of the body gets the error.
         connection.await.ok();
     }));
     let (mut parts, body) = send.send_request(request).await.map_err(broken)?.into_parts();

@@ -1,4 +1,4 @@
-//! The agent in a program of somebody's own: a folder, a model, and the usual tools on the files of threads.
+//! The agent in another program: a folder, a model, and the usual tools on the files of threads.
 //!
 //! ```
 //! use pudu_client::{Client, base::Model, model::Offline};
@@ -49,9 +49,9 @@ use std::{path::Path, sync::Arc};
 
 /// The account that threads of such a program count for.
 const ACCOUNT: &str = "embedded";
-/// So many runs work at once.
+/// Maximum number of runs that work at once.
 const CONCURRENCY: usize = 16;
-/// The tools besides the built-in ones: no shell, and nothing that reaches out.
+/// The tools besides the built-in ones: no shell, and no network access.
 const FILE_TOOLS: [&str; 7] =
     ["ls", "read_file", "write_file", "str_replace", "glob", "grep", "present_files"];
 
@@ -75,7 +75,7 @@ impl Client {
         Ok(Self::new(db, folders, setup, Skills::none(), CONCURRENCY))
     }
 
-    /// Says something on a thread, which begins with it if it is new, and waits for the answer.
+    /// Sends a message to a thread, which is created if it is new, and waits for the answer.
     ///
     /// # Errors
     /// When the store fails, or the agent is stopped meanwhile.
@@ -83,8 +83,8 @@ impl Client {
         self.say(thread, text).await?.ended().await.ok_or(StoreError::Closed)
     }
 
-    /// Says something on a thread, and returns the run that answers, which [`Client::stream`] reads. It goes on whether anybody reads it
-    /// or not.
+    /// Sends a message to a thread, and returns the run that answers, which [`Client::stream`] reads. The run continues
+    /// with or without a reader.
     ///
     /// # Errors
     /// When the store fails.

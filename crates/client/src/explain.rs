@@ -1,4 +1,4 @@
-//! An agent as its model would meet it, without asking any model.
+//! An agent's first request, without asking any model.
 
 use crate::{
     Client, RunTask,
@@ -10,11 +10,11 @@ use pudu_guardrails::Guards;
 use pudu_harness::{PromptSection, SkillPolicy, join_sections};
 use std::sync::Arc;
 
-/// The parts of an agent's first request, and what its runs go through.
+/// The parts of an agent's first request, and the middlewares and guardrails of its runs.
 pub struct AgentExplanation {
     /// The model's name.
     pub model: String,
-    /// How many tokens prompt and answer may have together.
+    /// Maximum number of tokens of prompt and answer together.
     pub context_window: u64,
     /// Names of the middlewares, in the order in which they come before a model call.
     pub middlewares: Vec<&'static str>,
@@ -22,7 +22,7 @@ pub struct AgentExplanation {
     pub guardrails: Option<String>,
     /// The system prompt.
     pub sections: Vec<PromptSection>,
-    /// The tools that the model is told of.
+    /// The tools offered to the model.
     pub tools: Vec<Arc<ToolSpec>>,
 }
 

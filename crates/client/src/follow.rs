@@ -1,5 +1,6 @@
-//! The stream of one run: from the ring while the run works and a minute longer, from the log ever after. A reader that
-//! comes back goes on behind what it has, and is told where something is gone. A slow one costs the run nothing.
+//! The stream of one run: from the ring while the run works and a minute longer, from the log afterwards. A returning
+//! reader continues after its last position, and gets a gap frame where events are gone. A slow reader does not slow
+//! the run.
 
 use crate::{
     Client, LiveRun,
@@ -17,11 +18,11 @@ use crate::{
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use std::{cell::Cell, time::Duration};
 
-/// So many rows of the log are read at once.
+/// Maximum number of log rows per read.
 const LOG_PAGE: i64 = 500;
-/// Likewise, where the newest steps alone are wanted.
+/// The same limit for reads of the newest steps only.
 const STEP_PAGE: i64 = 64;
-/// A reader waits no longer for the store.
+/// Timeout of store reads for a reader.
 pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A reader's request for a run's stream.
@@ -32,16 +33,16 @@ pub struct StreamRequest {
     pub run: RunId,
     /// The name of its assistant, for the frames' metadata.
     pub assistant: String,
-    /// The frames that are wanted.
+    /// The requested frames.
     pub modes: Modes,
     /// Position of the reader; the beginning if none.
     pub after: Option<Position>,
-    /// Id that the reader sent and that no frame has. The stream then begins with a gap.
+    /// An id from the reader that no frame has. The stream then begins with a gap.
     pub lost: Option<String>,
 }
 
-/// Frames as they come, those of one event together. It ends behind the last frame and behind an error, after which a
-/// reader can come back to where it was.
+/// Groups of frames, one per event. The stream ends after the last frame and after an error; a reader can then resume
+/// at its position.
 pub type FrameStream = BoxStream<'static, Result<Vec<Frame>, StoreError>>;
 
 impl Client {
@@ -63,7 +64,7 @@ impl Client {
         }
     }
 
-    /// Follows a run. It goes on whether anybody follows it or not.
+    /// Follows a run, which continues with or without a reader.
     #[must_use]
     pub fn follow(&self, request: StreamRequest) -> FrameStream {
         let StreamRequest { thread, run, assistant, modes, .. } = &request;
@@ -78,17 +79,17 @@ impl Client {
 
 /// Source of the next events.
 enum StreamSource {
-    /// Nothing was sent yet.
+    /// No frame was sent yet.
     Begin,
     Ring(ReplayReader, LiveRun),
-    /// All was read, and the run is being put away.
+    /// All events were read, and the run is being closed.
     Ending(LiveRun),
-    /// Rows of a run that are in no ring, and what comes behind them.
+    /// Rows of a run that are in no ring, and the continuation after them.
     Log(std::vec::IntoIter<LogEntry>, Rest),
     Over,
 }
 
-/// Continuation of a run behind its rows.
+/// Continuation of a run after its rows.
 #[derive(Clone)]
 enum Rest {
     /// Its events since a restart.
@@ -116,7 +117,7 @@ impl Follower {
         Ok(None)
     }
 
-    /// Reads on, and makes frames of it.
+    /// Reads the next events, and turns them into frames.
     async fn read(&mut self) -> Result<(), StoreError> {
         match &mut self.source {
             StreamSource::Begin => self.begin().await?,
@@ -128,7 +129,7 @@ impl Follower {
                 }
             }
             StreamSource::Ending(live) => {
-                // Who has read the last frame finds the run ended, and its thread free.
+                // After the last frame, a reader finds the run ended and its thread free.
                 live.closed.cancelled().await;
                 let outcome = live.replay.progress().outcome;
                 self.end(outcome.as_ref()).await?;
@@ -189,14 +190,14 @@ impl Follower {
         live.start.get().filter(|(seq, _)| *seq == position).map(|(_, state)| state.clone())
     }
 
-    /// Tells the frames the title that the run has found, if one stands in them.
+    /// Sets the title that the run found, if frames show one.
     async fn read_title(&mut self) -> Result<(), StoreError> {
         let title = self.titles().await?.found;
         self.frames.set_title(title);
         Ok(())
     }
 
-    /// Returns the titles that the run has found and left; none if no frame shows them.
+    /// Returns the titles that the run found and left; none if no frame shows them.
     async fn titles(&self) -> Result<RunTitles, StoreError> {
         let (db, request) = (self.client.0.db.within(STORE_TIMEOUT), &self.request);
         match request.modes.show_values() {
@@ -205,7 +206,7 @@ impl Follower {
         }
     }
 
-    /// Tells that what comes behind the reader is gone up to a position, and how the thread is there.
+    /// Reports a gap up to a position, with the state of the thread there.
     async fn gap(&mut self, asked: Position, until: Seq) -> Result<Seq, StoreError> {
         let db = &self.client.0.db;
         let (seq, state) = db.state_at(&self.request.thread, until).await?;
@@ -215,7 +216,7 @@ impl Follower {
         Ok(seq)
     }
 
-    /// Goes on from how the thread is now: what comes between is gone.
+    /// Continues from the current state of the thread; the events in between are gone.
     async fn jump(&mut self, live: &LiveRun, asked: Position) -> Result<(), StoreError> {
         let seq = self.gap(asked, Seq::MAX).await?;
         // Changes that the state has already are skipped.
@@ -223,7 +224,7 @@ impl Follower {
         let (oldest, next) = live.replay.span();
         let from = match live.replay.newest(known) {
             Some(at) => at + 1,
-            // All that a resumed run has said since is behind the state.
+            // All events since a restart are after the state.
             None if oldest == 0 => 0,
             None => next,
         };
@@ -266,7 +267,7 @@ impl Follower {
         }
     }
 
-    /// Tells the frames the model that the store has of the run.
+    /// Sets the model that the store has for the run.
     fn know_model(&mut self, row: Option<&RunRow>) {
         if let Some(row) = row {
             self.frames.set_model(&row.model);
@@ -283,13 +284,13 @@ impl Follower {
         Ok(newest.first().is_none_or(|row| row.seq < after.seq))
     }
 
-    /// Begins to read a run that works, or ended a moment ago. What it did before a restart is in the log alone.
+    /// Begins to read a run that works, or ended a moment ago. Its events from before a restart are in the log only.
     async fn begin_live(&mut self, live: LiveRun, after: Position) -> Result<(), StoreError> {
         let ring = first_place(&live);
         let Some((at, from)) = ring_place(&live, after) else { return self.jump(&live, after).await };
         if after.order() >= ring.order() {
             self.frames.seek(from, after);
-            // The state before a step that is made once more is read with it.
+            // The state before a step that is read again comes with it.
             if !is_within_step(after) {
                 self.know_state(after.seq).await?;
             }
@@ -314,8 +315,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads the run's rows behind a reader, up to another one. Pieces of a message that came next are not known any more:
-    /// who has some of them is told of a gap.
+    /// Reads the run's rows after a reader, up to another position. Pieces of a message after the reader's row are not
+    /// stored: a reader that has some of them gets a gap.
     async fn rows_behind(&mut self, after: Position, until: Seq) -> Result<Vec<LogEntry>, StoreError> {
         if is_within_step(after) {
             // The rows before it make no frames: the reader has them.
@@ -331,7 +332,7 @@ impl Follower {
         self.rows(after.seq, until).await
     }
 
-    /// Tells the frames how the thread was at a position, from which the reader goes on.
+    /// Sets the thread's state at the position from which the reader continues.
     async fn know_state(&mut self, seq: Seq) -> Result<(), StoreError> {
         if seq > 0 {
             let db = &self.client.0.db;
@@ -374,8 +375,8 @@ impl Follower {
     }
 }
 
-/// Takes the rows of a run that were one step: a reply by itself, and the results of its calls together, up to the row that
-/// the reader knows.
+/// Takes the rows of one step of a run: a single reply, or the results of its calls together, up to the row that the
+/// reader knows.
 fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>, known: Seq) -> Vec<LogEntry> {
     let is_reply = |entry: &LogEntry| matches!(&entry.update, Update::Message(message) if matches!(**message, Message::Assistant(_)));
     let until = rows.as_slice().iter().position(is_reply);
@@ -398,8 +399,8 @@ fn is_within_step(after: Position) -> bool {
     after.event == 0 && after.left.is_some()
 }
 
-/// Returns the event of a run's ring from which on a reader goes on, and the position before it; `None` if it is not there
-/// any more. It is the one behind the reader's row, or behind the row before if the reader lacks something of it.
+/// Returns the event of a run's ring from which a reader continues, and the position before it; `None` if the event is
+/// gone. The event follows the reader's row, or the row before if the reader lacks a part of that step.
 fn ring_place(live: &LiveRun, after: Position) -> Option<(u64, Position)> {
     let (oldest, next) = live.replay.span();
     let behind_row = |is_wanted: &dyn Fn(Seq) -> bool| {

@@ -1,7 +1,7 @@
-//! The guardrails of one run: they know for whom it works, and their decisions are recorded.
+//! The guardrails of one run: they know its requester, and their decisions are recorded.
 //!
-//! Volume: each refusal and each failure of a provider is an entry of the audit. A call that is allowed is one only where
-//! nothing else records it; what is done in a sandbox, or to an agent, has an entry that says so.
+//! Volume: each refusal and each failure of a provider is an entry of the audit. An allowed call is recorded only where
+//! no other entry covers it; an action in a sandbox, or on an agent, has its own entry.
 
 use crate::audit::AuditLog;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ const RECORDED: [&str; 5] = ["bash", "write_file", "str_replace", "setup_agent",
 /// Maximum length of a call in the audit, in characters.
 const MAX_CALL_CHARS: usize = 300;
 
-/// Asks the guardrails in the name of the one for whom a run works.
+/// Asks the guardrails on behalf of a run's requester.
 pub(crate) struct RunGuardrail {
     pub(crate) guards: Guards,
     pub(crate) audit_log: AuditLog,

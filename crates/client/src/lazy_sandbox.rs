@@ -1,5 +1,5 @@
-//! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the
-//! end. Before the first call that may write, the files are looked at as they are.
+//! A thread's sandbox during a run: acquired by the first tool that needs it, and released at the end. Before the first
+//! call that may write, the state of the files is recorded.
 
 use crate::changes::ChangeRecorder;
 use pudu_base::{
@@ -9,12 +9,12 @@ use pudu_base::{
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The variable that tells commands for whom they run.
+/// Name of the variable that passes the requester's id to commands.
 const PERSON: &str = "DEERFLOW_CHANNEL_USER_ID";
-/// Maximum length of a person's id in it, in bytes.
+/// Maximum length of the id, in bytes.
 const MAX_PERSON_BYTES: usize = 256;
 
-/// A sandbox that is there when it is used.
+/// A sandbox that is acquired at its first use.
 pub(crate) struct LazySandbox {
     provider: Arc<dyn SandboxProvider>,
     folder: ThreadFolder,
@@ -38,8 +38,8 @@ impl LazySandbox {
         Self { provider, folder, prelude, shown, changes, place: OnceCell::new() }
     }
 
-    /// Gives it back, if it was asked for, and records what was changed in it. A run that goes on after a restart may have
-    /// changed something before that.
+    /// Releases the sandbox, if it was acquired, and records the changes in it. A resumed run may have changed files
+    /// before the restart.
     pub(crate) async fn give_back(&self, goes_on: bool) {
         if let Some(changes) = &self.changes {
             changes.finish(goes_on).await;
@@ -55,7 +55,7 @@ impl LazySandbox {
         Ok(&**place)
     }
 
-    /// Returns the sandbox for what may change files.
+    /// Returns the sandbox for an operation that may change files.
     async fn place_to_write(&self) -> Result<&dyn Sandbox, SandboxError> {
         if let Some(changes) = &self.changes {
             changes.begin().await;
@@ -64,8 +64,8 @@ impl LazySandbox {
     }
 }
 
-/// Returns what tells commands for whom they run, in the same line as what they begin with: DeerFlow's variable, with the
-/// platform's id of the person. Nothing that somebody says comes in there.
+/// Returns the assignment that passes the requester's id to a command, on the same line as the command: DeerFlow's
+/// variable, with the person's platform id. No text from messages is part of it.
 fn prelude(person: &str) -> Option<String> {
     let plain =
         !person.is_empty() && person.len() <= MAX_PERSON_BYTES && !person.chars().any(char::is_control);
@@ -122,7 +122,7 @@ mod tests {
     use pudu_base::Shell;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Counts who comes and goes; the first time it has nothing to give.
+    /// Counts acquisitions and releases; the first acquisition fails.
     #[derive(Default)]
     struct Counter {
         asked: AtomicUsize,

@@ -1,5 +1,5 @@
-//! The agent, put together: give it a store, models and tools, and run turns on threads. The daemon's
-//! dispatcher and gateway are thin over this; a program of yours can be as well.
+//! The assembled agent: takes a store, models and tools, and runs turns on threads. The daemon's dispatcher and gateway
+//! are thin layers over this crate; another program can embed it the same way.
 //!
 //! Deliberately absent: chats, HTTP and configuration files.
 
@@ -100,7 +100,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
-/// The right of one run to work, until it is dropped.
+/// The right of one run to work, held until it is dropped.
 pub struct Admission {
     _permit: OwnedSemaphorePermit,
 }
@@ -116,28 +116,28 @@ struct Inner {
     threads: Threads,
     runs: RunRegistry,
     approvals: Arc<PendingApprovals>,
-    /// One permit a run: the whole admission control.
+    /// One permit per run: the whole admission control.
     admission: Arc<Semaphore>,
     /// Memory budget of the files that tools read, for all runs.
     memory: Memory,
     tasks: TaskTracker,
     /// Memories whose facts are known to be in the index.
     indexed: Arc<memory::IndexedMemories>,
-    /// Rings when a conversation was kept to learn from.
+    /// Notified when a conversation was stored to be learnt from.
     learns: Notify,
-    /// Rings when a model call was settled.
+    /// Notified when a model call was settled.
     settled: Notify,
     /// Name of this process as a reader of conversations.
     reader: String,
-    /// Held by who commits what was learnt, and alone by who makes one memory of two.
+    /// Locked for reading while learnt facts are committed, and for writing while memories are merged, or a user is parted
+    /// or forgotten.
     moving: tokio::sync::RwLock<()>,
-    /// Ends the runs at work where they are.
+    /// Cancelled to end the active runs without writing an end for them.
     suspend: CancellationToken,
 }
 
 impl Client {
-    /// Puts an agent together. At most `concurrency` runs work at once, others wait. [`Skills::none`] does
-    /// without skills.
+    /// Assembles an agent. At most `concurrency` runs work at once; others wait. [`Skills::none`] turns skills off.
     #[must_use]
     pub fn new(db: Db, folders: Folders, setup: AgentSetup, skills: Skills, concurrency: usize) -> Self {
         Self(Arc::new(Inner {
@@ -163,19 +163,19 @@ impl Client {
         }))
     }
 
-    /// Changes models, tools and bounds for runs that start from now on.
+    /// Changes models, tools and limits for runs that start from now on.
     pub fn configure(&self, setup: AgentSetup) {
         self.0.approvals.set_patience(setup.patience);
         *self.0.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
     }
 
-    /// Returns the name of the model that answered last in the place of this one, or of the default.
+    /// Returns the name of the model that last answered in place of this one, or of the default.
     #[must_use]
     pub fn standby(&self, model: Option<&str>) -> Option<String> {
         self.setup().model(model)?.standby()
     }
 
-    /// Returns a thread and the user in whose folder its files are: the local one of a thread that nobody knows yet.
+    /// Returns a thread and the user whose folder holds its files: the local user for an unknown thread.
     async fn folder(&self, thread: &base::ThreadId) -> Result<ThreadFolder, StoreError> {
         let owner = self.0.db.owner(thread).await?.unwrap_or_default();
         Ok(ThreadFolder { owner, thread: thread.clone() })
@@ -194,38 +194,38 @@ impl Client {
         self.folder(thread).await.map_err(unknown)
     }
 
-    /// Returns what waits for people.
+    /// Returns the pending approvals.
     #[must_use]
     pub fn approvals(&self) -> &PendingApprovals {
         &self.0.approvals
     }
 
-    /// Returns the handle on the skills. What it does blocks; [`Client::catalog`] does not.
+    /// Returns the handle on the skills. Its methods block; [`Client::catalog`] does not.
     #[must_use]
     pub fn skills(&self) -> Skills {
         self.0.skills.clone()
     }
 
-    /// Returns everybody's skills as they are now.
+    /// Returns the current skills shared by all users.
     pub async fn catalog(&self) -> Arc<Catalog> {
         self.catalog_of(&base::UserId::local()).await
     }
 
-    /// Returns the skills of a user, everybody's and their own, as they are now.
+    /// Returns the current skills of a user: the shared ones and their own.
     pub async fn catalog_of(&self, user: &base::UserId) -> Arc<Catalog> {
         self.0.catalog_cache.at(&self.skills(), user).await
     }
 
-    /// Returns the handle on the secrets that people gave. What it does blocks.
+    /// Returns the handle on the secrets that users gave. Its methods block.
     #[must_use]
     pub fn secrets(&self) -> SecretStore {
         self.0.secrets.clone()
     }
 
-    /// Records a change of a skill that an operator made.
+    /// Makes and records a change of a skill by an operator.
     ///
     /// # Errors
-    /// When it could not be recorded, or could not be made.
+    /// When the change could not be made or recorded.
     pub async fn operate_skill<T>(
         &self,
         detail: &str,
@@ -237,7 +237,7 @@ impl Client {
         audit_log.operated("skill", detail, work).await
     }
 
-    /// Returns what a thread remembers.
+    /// Returns the state of a thread.
     ///
     /// # Errors
     /// When the store fails.
@@ -245,7 +245,7 @@ impl Client {
         self.0.threads.peek(thread).await
     }
 
-    /// Returns what a thread remembers, and the position of its log at which it is so.
+    /// Returns the state of a thread, and the position of its log at that state.
     ///
     /// # Errors
     /// When the store fails.
@@ -262,13 +262,13 @@ impl Client {
         self.setup().memory.is_some()
     }
 
-    /// Returns the place that fills up with what chats leave behind.
+    /// Returns the storage that chats fill.
     #[must_use]
     pub fn storage(&self) -> Storage {
         Storage::new(self.0.db.clone(), self.0.folders.clone())
     }
 
-    /// Returns the place where everything of single people is.
+    /// Returns access to all data of single users.
     #[must_use]
     pub fn people(&self) -> PersonData {
         let setup = self.setup();
@@ -276,12 +276,12 @@ impl Client {
         PersonData::new(self.0.db.clone(), self.0.folders.clone(), options)
     }
 
-    /// Deletes everything of a person.
+    /// Deletes all data of a user.
     ///
     /// # Errors
-    /// When the agent works for them, or something fails. Doing it again goes on.
+    /// When the agent works for them, or a step fails. A second call resumes the deletion.
     pub async fn forget_person(&self, keys: &store::PersonKeys) -> Result<ForgottenPerson, PersonError> {
-        // Nothing that was read of them is learnt meanwhile.
+        // Nothing read from their data is learnt meanwhile.
         let _alone = self.0.moving.write().await;
         let people = self.people();
         let concerned = people.concerned_threads(keys).await?;
@@ -297,20 +297,20 @@ impl Client {
         self.0.folders.keep_files().await
     }
 
-    /// Waits until one more run may work; `None` when `cancel` comes first. For callers that have work to do for a run
-    /// before it starts.
+    /// Waits until one more run may work; `None` when `cancel` comes first. For callers that prepare a run before it
+    /// starts.
     pub async fn admit(&self, cancel: &CancellationToken) -> Option<Admission> {
         let permit = cancel.run_until_cancelled(self.0.admission.clone().acquire_owned()).await?;
         Some(Admission { _permit: permit.ok()? })
     }
 
-    /// Starts a run. If another one works on its thread, it waits until that is over.
+    /// Starts a run. It waits until another run on its thread is over.
     #[must_use]
     pub fn start(&self, task: RunTask, control: Control) -> Run {
         self.start_admitted(task, control, None, None)
     }
 
-    /// Like [`Client::start`], for a run that was admitted already, or has its place already.
+    /// Like [`Client::start`], for a run that is already admitted or already has a place in the queue.
     #[must_use]
     pub fn start_admitted(
         &self,
@@ -320,7 +320,7 @@ impl Client {
         place: Option<ThreadPlace>,
     ) -> Run {
         let live = runs::live(&task, control);
-        // Whoever asks so waits for those before.
+        // Without `alone`, the run waits for earlier runs of the thread.
         self.0.runs.open(live.clone(), false).ok();
         let turn = place.unwrap_or_else(|| self.place(&live.thread)).turn();
         self.spawn(task, live, admission, turn)
@@ -332,7 +332,7 @@ impl Client {
         self.0.runs.place(thread)
     }
 
-    /// Has a run that is registered work when its turn on its thread comes.
+    /// Spawns a registered run, which works when its turn on its thread comes.
     fn spawn(
         &self,
         task: RunTask,
@@ -344,19 +344,19 @@ impl Client {
         let run = Run { id: live.run.clone(), replay: live.replay.clone(), done };
         let (client, suspend) = (self.clone(), self.0.suspend.clone());
         self.0.tasks.spawn(async move {
-            // Nothing is written of a run that ends with the process: it goes on after a restart.
+            // A run that ends with the process writes nothing: it resumes after a restart.
             let Some(end) = suspend.run_until_cancelled(client.run(task, &live, admission, turn)).await
             else {
                 return;
             };
-            // The one who started the run may have gone: the log has it all.
+            // The starter of the run may be gone: the log has everything.
             ended.send(end).ok();
             client.0.runs.close(&live.run);
         });
         run
     }
 
-    /// Has a run work when its turn comes, and notes its end before the thread is another's.
+    /// Runs a task when its turn comes, and records its end before the thread is released.
     async fn run(
         &self,
         task: RunTask,
@@ -402,16 +402,15 @@ impl Client {
         self.0.tasks.len()
     }
 
-    /// Ends all runs where they are, and lets none begin: nothing is written of that, and they go on after a
-    /// restart.
+    /// Ends all runs without writing an end for them, and lets none begin. They resume after a restart.
     pub async fn suspend(&self) {
         self.0.suspend.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
 
-    /// Forgets threads that nobody has used for a while, which are read again when needed, and runs that
-    /// nobody can want to read any more.
+    /// Drops threads from memory that were unused for a while, which are read again when needed, and ended runs past
+    /// their time to be read.
     pub fn trim(&self) {
         self.0.threads.trim();
         self.0.runs.trim();

@@ -1,7 +1,7 @@
-//! Memory of users in runs: what is told of it with a question, and what is learnt from an answer.
+//! Memory of users in runs: facts recalled for a question, and facts learnt from an answer.
 //!
-//! What is said alone with the agent belongs to the person, and what is said in a room to the room: nothing is told of one
-//! where the other talks. Nobody waits for what is learnt.
+//! A private chat with the agent belongs to the user's memory, and a room's chat to the room's memory: facts of one are
+//! never given to the other. No run waits for learning.
 
 mod files;
 pub(crate) mod learn;

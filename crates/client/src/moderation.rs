@@ -1,7 +1,8 @@
-//! A model's look at what is about to be kept in a skill, besides the scan: `allow`, `warn` or `block`, with a reason.
+//! A model's review of a change before it is stored in a skill, besides the scan: `allow`, `warn` or `block`, with a
+//! reason.
 //!
-//! Its verdict is one more refusal and never a permission: the scan and a person decide as well. Where it does not answer,
-//! the operator's setting decides, and by default nothing is kept.
+//! Its verdict can only refuse, never permit: the scan and a person decide as well. Without a verdict the operator's
+//! setting decides, and by default nothing is stored.
 
 use pudu_base::{Human, Message, Model, ModelCaller, Request, SpendingTally, foreign};
 use pudu_harness::side_call;
@@ -11,22 +12,22 @@ use std::sync::Arc;
 /// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// How a model looks at skills before they are kept.
+/// The review of skills by a model before they are stored.
 #[derive(Clone)]
 pub(crate) struct Moderator {
     pub(crate) model: Arc<dyn Model>,
-    /// Whether nothing is kept if it gives no verdict.
+    /// Whether a change without a verdict is refused.
     pub(crate) fail_closed: bool,
 }
 
-/// What a model found.
+/// Verdict of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModerationVerdict {
-    /// Nothing.
+    /// No objection.
     Allow,
-    /// What a person should look at.
+    /// Concern that a person should review.
     Warn(String),
-    /// What may not be kept.
+    /// Reason why the change is refused.
     Block(String),
 }
 
@@ -38,10 +39,10 @@ struct Answer {
 }
 
 impl Moderator {
-    /// Looks at a file of a skill.
+    /// Reviews a file of a skill.
     pub(crate) async fn look(&self, file: &str, text: &str) -> ModerationVerdict {
         let prompt = include_str!("moderation.md").replace("{file}", &foreign::line(file, 200));
-        // What is looked at comes last, so that nothing of it is taken for a placeholder.
+        // The file comes last, so that no text in it is taken for a placeholder.
         let prompt = format!("{prompt}\n<file>\n{}\n</file>", foreign::text(text));
         let request = Request {
             messages: vec![Arc::new(Message::Human(Human::guiding("moderation", prompt)))],
@@ -58,7 +59,7 @@ impl Moderator {
         };
         let code = !file.to_lowercase().ends_with(".md");
         match (verdict, self.fail_closed) {
-            // A script runs as it is: what is doubtful in it is not kept.
+            // A script runs unchanged, so a doubtful one is not stored.
             (Some(ModerationVerdict::Warn(why)), _) if code => ModerationVerdict::Block(why),
             (Some(verdict), _) => verdict,
             (None, true) => {
@@ -71,7 +72,7 @@ impl Moderator {
     }
 }
 
-/// Reads an answer: a JSON object, whatever stands around it.
+/// Parses an answer: a JSON object, with any text around it.
 fn verdict(answer: &str) -> Option<ModerationVerdict> {
     let object = answer.get(answer.find('{')?..=answer.rfind('}')?)?;
     let Answer { decision, reason } = serde_json::from_str(object).ok()?;

@@ -1,6 +1,6 @@
-//! The rights of one person: to get everything that is stored of them, and to be forgotten.
+//! The rights of one user: to export all data stored about them, and to be forgotten.
 //!
-//! A person is a user, and those people of accounts who are that user. Who that is, is the caller's to say.
+//! A person is a user, together with the platform accounts of that user. The caller resolves these.
 
 mod export;
 mod forget;
@@ -17,7 +17,7 @@ use pudu_sandbox::Folders;
 use pudu_store::{Db, StoreError};
 use std::{io, path::PathBuf};
 
-/// The store and the folders, as places where something of a person is.
+/// The store and the folders, which hold data of users.
 #[derive(Clone)]
 pub struct PersonData {
     db: Db,
@@ -26,7 +26,7 @@ pub struct PersonData {
     secrets: SecretStore,
 }
 
-/// Why an export or a forgetting did not come to its end. Whatever was done before stays done.
+/// Reason why an export or a deletion did not finish. Steps done before remain done.
 #[derive(Debug, thiserror::Error)]
 pub enum PersonError {
     /// The agent works for the person.
@@ -58,7 +58,7 @@ pub enum PersonError {
 }
 
 impl PersonData {
-    /// Looks after a store and the folders of its users.
+    /// Wraps a store and the folders of its users.
     #[must_use]
     pub fn new(db: Db, folders: Folders, memory: MemoryOptions) -> Self {
         let memory = MemoryStore::new(folders.home().to_owned(), memory);
@@ -66,7 +66,7 @@ impl PersonData {
         Self { db, folders, memory, secrets }
     }
 
-    /// Works on files, where that may block.
+    /// Runs blocking work on files.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, PersonError> + Send + 'static,

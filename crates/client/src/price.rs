@@ -1,9 +1,9 @@
-//! Prices of models, and what calls cost by them.
+//! Prices of models, and costs of calls.
 
 use pudu_base::Usage;
 use pudu_store::Cost;
 
-/// The price of a model, for a million tokens of each kind.
+/// The price of a model, per million tokens of each kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelPrice {
     /// The currency's code, such as `USD`.
@@ -12,20 +12,20 @@ pub struct ModelPrice {
     pub input: f64,
     /// Tokens of the reply, with those of its thoughts.
     pub output: f64,
-    /// Tokens of the prompt that the provider had in its cache; as much as others if none.
+    /// Tokens of the prompt from the provider's cache; the price of `input` if none.
     pub cached: Option<f64>,
-    /// Tokens of the prompt that went into the cache; as much as others if none.
+    /// Tokens of the prompt written to the cache; the price of `input` if none.
     pub cache_writes: Option<f64>,
 }
 
 impl ModelPrice {
-    /// Returns what a call cost.
+    /// Returns the cost of a call.
     #[must_use]
     pub fn cost(&self, usage: Usage) -> Cost {
         Cost { currency: self.currency.clone(), micros: self.micros(usage) }
     }
 
-    /// Returns the same in millionths of the currency.
+    /// Returns the cost of a call in millionths of the currency.
     pub(crate) fn micros(&self, usage: Usage) -> i64 {
         let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_writes);
         let parts = [

@@ -1,5 +1,5 @@
-//! Profiles: a `USER.md` in the folder of each user, which they write themselves. It goes with their other files when they are
-//! exported or forgotten.
+//! Profiles: a `USER.md` in the folder of each user, which they write themselves. It is exported and deleted with their
+//! other files.
 
 use crate::Client;
 use pudu_base::{MessageId, UserId};
@@ -26,10 +26,10 @@ impl Client {
             .unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
-    /// Keeps the profile of a user, or removes it.
+    /// Stores or removes the profile of a user.
     ///
     /// # Errors
-    /// When its file cannot be written; the profile is as it was then.
+    /// When its file cannot be written; the profile is then unchanged.
     pub async fn set_profile(&self, user: &UserId, profile: Option<String>) -> io::Result<()> {
         let folder = self.0.folders.user(user);
         let work = tokio::task::spawn_blocking(move || match profile {
@@ -52,7 +52,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Writes aside and renames, so that nobody reads half of it.
+/// Writes to a temporary file and renames it, so that no reader sees a part of the text.
 fn write(folder: &Path, text: &str) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let beside = folder.join(format!(".{FILE}.{}.part", MessageId::fresh()));

@@ -5,9 +5,9 @@ use pudu_base::{BoxFuture, MessageId, ResultFiles, SandboxError};
 use pudu_sandbox::ThreadFiles;
 use std::sync::Arc;
 
-/// Results are kept below the outputs in this folder, if nothing else is said.
+/// Default folder of results below the outputs.
 pub const FOLDER: &str = ".tool-results";
-/// So many hex digits tell files apart.
+/// Number of hex digits in a file name that make it unique.
 const DIGITS: usize = 12;
 /// The tool whose results are logs; all others return text.
 const LOGS: &str = "bash";
@@ -34,12 +34,12 @@ impl ResultFiles for ThreadResults {
     }
 }
 
-/// Makes a name that nothing has.
+/// Makes an unused name.
 fn name(tool: &str, ending: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let tool: String = tool.chars().take(64).map(plain).collect();
     let id = MessageId::fresh().to_string();
-    // The end of such an id is chance, its beginning the time.
+    // The end of such an id is random, its beginning the time.
     let digits: String = id.split_at(id.len().saturating_sub(DIGITS)).1.to_owned();
     format!("{tool}-{digits}.{ending}")
 }

@@ -1,4 +1,4 @@
-//! Threads as they were: a run that begins at a checkpoint, and one of which nothing is to stay.
+//! Restored threads: for a run that begins at a checkpoint, and for one that is rolled back.
 
 use crate::{Client, RunTask};
 use pudu_base::{Seq, Update};
@@ -6,14 +6,14 @@ use pudu_harness::RunState;
 use pudu_store::StoreError;
 use std::sync::Arc;
 
-/// Brings a run's thread to how it was behind a position of its log.
+/// Restores a run's thread to its state at a position of its log.
 pub(crate) async fn go_back(client: &Client, turn: &mut RunState, position: Seq) -> Result<(), StoreError> {
     let (_, state) = client.0.db.state_at(&turn.thread, position).await?;
     turn.apply(Update::Restore(Arc::new(state)));
     Ok(())
 }
 
-/// Brings a run's thread to how it was before the run. Tells whether it is so.
+/// Restores a run's thread to its state before the run. Returns whether that succeeded.
 pub(crate) async fn roll_back(client: &Client, task: &RunTask, turn: &mut RunState) -> bool {
     let restored = async {
         let Some((first, _)) = client.0.db.span_of_run(&task.thread, &task.run).await? else {

@@ -1,4 +1,4 @@
-//! One run, from the wish to its end.
+//! One run, from the request to its end.
 
 use crate::{
     Admission, Client, Control, RunTask,
@@ -25,7 +25,7 @@ use std::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// Why a call is not made that an earlier run left open.
+/// Reason given for a call that an earlier run left open and that is not made.
 const EARLIER: &str = "an earlier run ended before it";
 
 /// A run that works.
@@ -47,8 +47,8 @@ impl Run {
     }
 }
 
-/// Waits until a run may work on its thread; `None` if it is stopped before that. One that goes on waits all the same: it
-/// leaves something behind, which the end has to put in order.
+/// Waits until a run may work on its thread; `None` if it is stopped before that. A resumed run waits even when
+/// stopped: the end has to clean up its earlier work.
 pub(crate) async fn wait(
     client: &Client,
     task: &RunTask,
@@ -61,7 +61,7 @@ pub(crate) async fn wait(
         Some(_) if task.by_client && !task.resumed && cancel.is_cancelled() => return None,
         Some(slot) => (slot, admission),
         None => {
-            // Whoever works on the thread may wait for this very permit.
+            // The run that works on the thread may wait for this permit.
             drop(admission);
             let slot = match task.resumed {
                 true => turn.await,
@@ -76,7 +76,7 @@ pub(crate) async fn wait(
     }
 }
 
-/// Works, and puts the thread back.
+/// Runs a task, and puts the thread back.
 pub(crate) async fn work(
     client: &Client,
     mut task: RunTask,
@@ -102,7 +102,7 @@ pub(crate) async fn work(
     (end, ending)
 }
 
-/// Ends a run whose work broke down. The thread may have rows of this run.
+/// Ends a run that panicked. The thread may have rows of this run.
 pub(crate) async fn broke_down(client: &Client, live: &LiveRun, keeps_failure: bool) -> (RunEnd, RunEnding) {
     let outcome = Outcome::from(FailureCause::Broken);
     if let Ok((seq, state)) = client.0.threads.take(&live.thread).await {
@@ -124,11 +124,11 @@ pub(crate) async fn did_nothing(outcome: Outcome, live: &LiveRun) -> (RunEnd, Ru
     (RunEnd::silent(outcome, &live.control.steering).await, ending)
 }
 
-/// Takes a run's thread out, and brings it to where the run begins.
+/// Takes a run's thread out, and brings it to the position where the run begins.
 async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunState, LogError> {
     let (seq, state) = client.0.threads.take(&task.thread).await?;
     if task.by_client {
-        // Whoever reads its stream need not read the thread for that.
+        // A reader of the run's stream need not read the thread for it.
         live.start.set((seq, state.clone())).ok();
     }
     let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, live.replay.clone());
@@ -140,7 +140,7 @@ async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunStat
     Ok(turn)
 }
 
-/// Lets the thread hear what is said, and be answered, unless that was done before a restart.
+/// Stores the input in the thread and has it answered, unless that was done before a restart.
 async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, live: &LiveRun) -> RunEnd {
     let control = &live.control;
     let (outcome, notes, heard) = match ended_before(client, task, turn.state()).await {
@@ -158,7 +158,7 @@ async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, live
     RunEnd { heard, title, ..end.with_words_of(turn) }
 }
 
-/// Lets the thread hear what is said, and who is asked answer it. Tells also whether it was heard.
+/// Stores the input in the thread and has the agent answer it. Returns also whether the input was stored.
 async fn respond(
     client: &Client,
     task: &mut RunTask,
@@ -171,7 +171,7 @@ async fn respond(
     memory::recall::tell(client, task, turn.state()).await;
     let goes_on = hear(turn, task);
     tell_before(turn);
-    // Before anything can go wrong with who answers: what can be asked again is what was asked last.
+    // Before assembling the agent can fail: a retry asks the last stored question again.
     if let Err(error) = begin(client, turn, goes_on).await {
         tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
         return (tell(turn, FailureCause::Unheard.into()), EndNotes::default(), false);
@@ -180,7 +180,7 @@ async fn respond(
     (outcome, notes, true)
 }
 
-/// Lets who is asked answer what the thread has heard.
+/// Has the agent answer the stored input.
 async fn answer(
     client: &Client,
     task: &RunTask,
@@ -205,7 +205,7 @@ async fn answer(
     live.model.set(agent.model.name().to_owned()).ok();
     let started =
         client.0.db.run_started(&task.run, &task.thread, agent.model.name(), title.as_deref(), now());
-    // The model does not wait for the note: a run that a crash keeps it from begins anew.
+    // The model does not wait for the note. A run whose note a crash prevented starts again from the beginning.
     let noted = async { audit_log(started.await) };
     let answered = pudu_harness::run(&agent, &mut chain, turn, steering, cancel);
     let ((), outcome) = tokio::join!(noted, answered);
@@ -221,8 +221,8 @@ async fn answer(
     (outcome, EndNotes { budgets, missing_secrets })
 }
 
-/// Returns the secrets that skills needed and nobody has given, if they were never asked for. A room gets none, and is
-/// told so once.
+/// Returns the secrets that skills needed and no user has given, if they were never asked for. A room gets no secrets,
+/// and its missing ones are returned once.
 async fn missing_secrets(
     client: &Client,
     task: &RunTask,
@@ -249,7 +249,7 @@ async fn missing_secrets(
     missing
 }
 
-/// Summarises the thread, if that was not done before a restart, and answers nobody.
+/// Summarises the thread, if that was not done before a restart, and answers no message.
 async fn summarize(
     client: &Client,
     task: &RunTask,
@@ -286,8 +286,8 @@ fn tell(turn: &RunState, outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that
-/// the thread has not heard yet is a reason to run once more.
+/// Returns the outcome of a run whose process crashed between its end and its reply, so that nothing is done twice. A
+/// message that the thread does not have yet makes the run work once more.
 async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> Option<Outcome> {
     let mut due = task.input.iter().map(|human| &human.id).chain(&task.again);
     if !due.all(|id| state.messages.contains_key(id)) {
@@ -299,11 +299,11 @@ async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> O
     })
 }
 
-/// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
-/// this one; those of the same run, before a restart, are. Returns whether it is one that goes on so.
+/// Adds the input to the thread, each message once. Calls that an earlier run left open are not made by this one; those
+/// of the same run, before a restart, are made. Returns whether the run is resumed.
 fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
-    // Clients choose the ids of their messages, and may say one once more.
+    // Clients choose the ids of their messages, and may send one again.
     let goes_on =
         if task.by_client { task.resumed } else { own.any(|id| turn.state().messages.contains_key(id)) };
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
@@ -321,7 +321,7 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     for (at, human) in task.input.iter().enumerate() {
         match turn.state().messages.get(&human.id).map(|known| is_same(known, human)) {
             Some(_) if goes_on => continue,
-            // What is asked stands last.
+            // The last input message is moved to the end of the thread.
             Some(_) if at + 1 == task.input.len() => turn.apply(Update::Remove(human.id.clone())),
             Some(true) => continue,
             Some(false) | None => {}
@@ -336,8 +336,8 @@ fn hear(turn: &mut RunState, task: &RunTask) -> bool {
     goes_on
 }
 
-/// Removes the failure at the end of the thread. A client tries again, or the run resumes after a death between the note
-/// of its failure and its end.
+/// Removes the failure at the end of the thread. A client tries again, or the run resumes after a crash between the
+/// note of its failure and its end.
 fn take_back_failure(turn: &mut RunState) {
     if let Some(failed) = turn.state().last().filter(|message| message.is_failure()) {
         let id = failed.id().clone();
@@ -345,12 +345,12 @@ fn take_back_failure(turn: &mut RunState) {
     }
 }
 
-/// Returns whether a message is what somebody says once more.
+/// Returns whether a message is sent again unchanged.
 fn is_same(known: &Message, human: &Human) -> bool {
     matches!(known, Message::Human(known) if (&known.text, &known.files) == (&human.text, &human.files))
 }
 
-/// Stores what the thread has heard. Of a run that goes on it is known from here on what it spent.
+/// Stores the input. A resumed run also loads its earlier spending.
 async fn begin(client: &Client, turn: &mut RunState, goes_on: bool) -> Result<(), LogError> {
     if goes_on {
         spent_before(client, turn).await?;
@@ -358,7 +358,7 @@ async fn begin(client: &Client, turn: &mut RunState, goes_on: bool) -> Result<()
     turn.commit(&client.0.threads.log()).await
 }
 
-/// Counts what the run spent before a restart. Without that its token budget would begin anew.
+/// Counts the run's spending before a restart. Without that, its token budget would start again from zero.
 async fn spent_before(client: &Client, turn: &mut RunState) -> Result<(), LogError> {
     let spent = client.0.db.spending(&SpendingFilter::Run(turn.run.clone())).await;
     for sum in spent.map_err(|error| LogError::Store(error.to_string()))? {
@@ -370,14 +370,14 @@ async fn spent_before(client: &Client, turn: &mut RunState) -> Result<(), LogErr
     Ok(())
 }
 
-/// Notes of the calls that were at work that a stop in order cut them.
+/// Marks the calls in progress as cut by an orderly stop.
 fn suspended(turn: &mut RunState) {
     for call in turn.state().begun.clone() {
         turn.apply(Update::Suspend(call));
     }
 }
 
-/// Takes back what followed the last question, and asks it under a new id.
+/// Removes the messages after the last question, and asks it under a new id.
 fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     let messages = &turn.state().messages;
     let Some(at) = messages.values().rposition(|message| matches!(**message, Message::Human(_))) else {
@@ -387,7 +387,7 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     let Some(Message::Human(human)) = messages.get_index(at).map(|(_, message)| (**message).clone()) else {
         return;
     };
-    // An answer that is taken back has reached nothing.
+    // A removed answer has not reached a goal.
     if let Some(goal) = turn.state().goal.clone()
         && goal.verdict.as_ref().is_some_and(|verdict| taken.contains(&verdict.answer))
     {
@@ -401,7 +401,7 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), at, ..human }))));
 }
 
-/// Sends the replies from before a restart, below which new ones stand, and the list of what is to be done.
+/// Sends the replies from before a restart, which new ones follow, and the list of todos.
 fn tell_before(turn: &RunState) {
     let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
     for reply in said.into_iter().rev() {

@@ -1,4 +1,4 @@
-//! How a run ended, for whoever answers people.
+//! The end of a run, as reported to the code that replies to users.
 
 use crate::BudgetNotice;
 use pudu_base::{
@@ -7,54 +7,54 @@ use pudu_base::{
 };
 use pudu_harness::{CompactOutcome, RunState, Steering};
 
-/// No more of the assistant's words are shown, in bytes, besides its last reply.
+/// Maximum length of the shown assistant text besides its last reply, in bytes.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEnd {
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The assistant's words since somebody spoke to it, whole or partial; empty if it said nothing.
+    /// The assistant's text since the last user message, whole or partial; empty if there is none.
     pub text: String,
-    /// Why its last words end where they do.
+    /// The reason why its last reply ended.
     pub finish: Finish,
-    /// Question to people, if it waits for their answer.
+    /// Question to users, if the run waits for their answer.
     pub question: Option<Question>,
-    /// Decisions of people about its calls, in order.
+    /// Decisions of users about its calls, in order.
     pub decisions: Vec<Decision>,
-    /// Files that it made for people: sandbox paths.
+    /// Files that it made for users: sandbox paths.
     pub artifacts: Vec<String>,
-    /// The agent's list of what is to be done, if it wrote one.
+    /// The agent's todo list, if it wrote one.
     pub todos: Vec<Todo>,
-    /// The goal of the thread, as its last words left it; none if they were not judged by one.
+    /// The goal of the thread as of its last reply; none if the reply was not judged by one.
     pub goal: Option<Goal>,
-    /// The title of the thread, if it may be new; not told of runs that clients ask for.
+    /// The title of the thread, if it may be new; never set for runs of API clients.
     pub title: Option<String>,
-    /// Its usage.
+    /// Usage of the run.
     pub usage: Usage,
-    /// Messages that were to steer it and came too late.
+    /// Steering messages that came too late.
     pub unused: Vec<Human>,
-    /// Whether the thread has what people said: only that can be asked again.
+    /// Whether the thread has the input: only stored input can be asked again.
     pub heard: bool,
     /// Whether it summarised the conversation so far, to make room.
     pub summarized: bool,
-    /// Things that people are told once.
+    /// Notices shown once.
     pub notes: EndNotes,
-    /// Outcome of the summary that was asked for, if nothing else was.
+    /// Outcome of the summary, if only a summary was requested.
     pub compaction: Option<CompactOutcome>,
 }
 
-/// Things that people are told once, below the answer of a run.
+/// Notices shown once, below the answer of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndNotes {
-    /// Budgets of which little is left, if people were not told that yet.
+    /// Budgets that are nearly used up, if not reported before.
     pub budgets: Vec<BudgetNotice>,
-    /// Secrets that its skills need and nobody has given, each asked for once.
+    /// Secrets that its skills need and no user has given, each asked for once.
     pub missing_secrets: Vec<MissingSecret>,
 }
 
-/// A secret that a skill needs and nobody has given.
+/// A secret that a skill needs and no user has given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingSecret {
     /// The skill's name.
@@ -85,7 +85,7 @@ impl RunEnd {
         }
     }
 
-    /// Adds what the thread has of the run.
+    /// Adds the results that the thread has of the run.
     pub(crate) fn with_words_of(self, turn: &RunState) -> Self {
         let state = turn.state();
         Self {
@@ -102,13 +102,13 @@ impl RunEnd {
     }
 }
 
-/// Returns the assistant's replies since somebody spoke to it, newest first.
+/// Returns the assistant's replies since the last user message, newest first.
 pub(crate) fn replies(state: &ThreadState) -> impl Iterator<Item = &Assistant> {
     let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
     since.filter_map(|message| message.reply())
 }
 
-/// Returns the agent's list of what is to be done, if it wrote one since somebody spoke to it.
+/// Returns the agent's todo list, if it wrote one since the last user message.
 pub(crate) fn todos(state: &ThreadState) -> &[Todo] {
     match replies(state).any(|reply| reply.calls.iter().any(|call| call.name == "write_todos")) {
         true => &state.todos,
@@ -120,8 +120,8 @@ pub(crate) fn last_reply(state: &ThreadState) -> Option<&Assistant> {
     replies(state).next()
 }
 
-/// Returns the assistant's words since somebody spoke to it, those before its tool calls too; of very many the
-/// last.
+/// Returns the assistant's text since the last user message, including text before tool calls. Text beyond the limit is
+/// cut at its beginning.
 fn words(state: &ThreadState) -> String {
     let mut room = MAX_EARLIER_BYTES;
     let mut kept = Vec::new();
@@ -137,7 +137,8 @@ fn words(state: &ThreadState) -> String {
     kept.join("\n\n")
 }
 
-/// Returns what people decided since somebody spoke last, about calls and those that these made themselves.
+/// Returns the users' decisions since the last user message, about calls and about the calls that these made
+/// themselves.
 fn decisions(state: &ThreadState) -> Vec<Decision> {
     let spoke = state.messages.values().rposition(|message| matches!(**message, Message::Human(_)));
     let since = state.messages.values().skip(spoke.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! The runs that work, and for a while those that did, so that readers can join late.
+//! The active runs, and recently ended ones, so that readers can join late.
 
 use crate::Control;
 use futures_util::FutureExt;
@@ -12,12 +12,12 @@ use std::{
 use tokio::{sync::OwnedMutexGuard, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// A run that ended can be read for so long.
+/// Time for which an ended run can be read.
 const AFTER: Duration = Duration::from_secs(60);
-/// No more ended runs are kept for readers; those of earlier ones read the log.
+/// Maximum number of ended runs kept for readers; readers of older ones use the log.
 const MAX_ENDED: usize = 1024;
 
-/// The runs of the process, and whose turn it is on each thread.
+/// The runs of the process, and the queue of each thread.
 #[derive(Default)]
 pub(crate) struct RunRegistry {
     runs: Mutex<RegisteredRuns>,
@@ -31,15 +31,15 @@ pub struct LiveRun {
     pub run: RunId,
     /// The thread.
     pub thread: ThreadId,
-    /// How to reach it.
+    /// Control of the run.
     pub control: Control,
     /// Its events.
     pub replay: Arc<Replay>,
-    /// Cancelled once it is over and its thread is another's.
+    /// Cancelled once the run is over and its thread is released.
     pub closed: CancellationToken,
     /// Its last row in its thread's log from before a restart; 0 if it has none.
     pub before: Seq,
-    /// Number of its first event behind that row: none that it had before the restart is given once more.
+    /// Number of its first event after that row: no event from before the restart is sent again.
     pub first_event: u64,
     /// The thread as a client's run found it, and the position of its log then, as long as the run works.
     pub start: Arc<OnceLock<(Seq, ThreadState)>>,
@@ -58,7 +58,7 @@ struct RegisteredRuns {
 }
 
 impl RegisteredRuns {
-    /// Takes a run out of those that work.
+    /// Removes a run from the working ones.
     fn remove(&mut self, run: &RunId) -> Option<LiveRun> {
         let live = self.working.remove(run)?;
         if let Entry::Occupied(mut of_thread) = self.by_thread.entry(live.thread.clone()) {
@@ -83,11 +83,12 @@ impl RegisteredRuns {
 /// The right to work on a thread.
 pub(crate) type ThreadSlot = OwnedMutexGuard<()>;
 
-/// A place in the queue for a thread, of a run that is not ready to start yet. Dropped, it is another's.
+/// A place in the queue for a thread, of a run that is not ready to start yet. Dropping it lets the next run take the
+/// place.
 pub struct ThreadPlace(Mutex<BoxFuture<'static, ThreadSlot>>);
 
 impl ThreadPlace {
-    /// Returns the turn of whoever has the place.
+    /// Returns the turn that belongs to the place.
     pub(crate) fn turn(self) -> BoxFuture<'static, ThreadSlot> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,14 +125,14 @@ impl RunRegistry {
         live.closed.cancel();
     }
 
-    /// Returns the turn of whoever asks on a thread: those before come first.
+    /// Returns the caller's turn on a thread: earlier callers come first.
     pub(crate) fn queue(&self, thread: &ThreadId) -> impl Future<Output = ThreadSlot> + Send + use<> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let lock = threads.get(thread).and_then(Weak::upgrade).unwrap_or_default();
         threads.insert(thread.clone(), Arc::downgrade(&lock));
         drop(threads);
         let mut turn = Box::pin(lock.lock_owned());
-        // Who is asked once has a place in the queue.
+        // Polling once reserves a place in the queue.
         let ready = turn.as_mut().now_or_never();
         async move {
             match ready {
@@ -169,8 +170,8 @@ impl RunRegistry {
         runs.working.get(run).or_else(|| runs.ended.get(run)).cloned()
     }
 
-    /// Returns the runs that work or wait to, oldest first. Whoever has read a run's last event does not find
-    /// it here any more.
+    /// Returns the runs that work or wait to, oldest first. A reader of a run's last event no longer finds the run
+    /// here.
     pub(crate) fn list(&self) -> Vec<(RunId, Arc<Replay>)> {
         let runs = self.lock();
         let working = runs.working.values().filter(|live| !live.replay.ended());

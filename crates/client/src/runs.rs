@@ -1,5 +1,5 @@
-//! The run manager: whoever asks for a run (a chat, the page, a client of the API, an embedding program), a thread has one
-//! at a time, and a client's run is in the store before it is answered, so that it ends exactly once.
+//! The run manager. Whether a chat, the page, an API client or an embedding program asks for a run, a thread has one at
+//! a time. A client's run is in the store before the request is answered, so that it ends exactly once.
 
 mod adoption;
 
@@ -12,28 +12,28 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// So many runs may wait on one thread.
+/// Maximum number of runs that wait on one thread.
 const MAX_WAITING_ON_THREAD: usize = 64;
-/// So many runs may work or wait in all.
+/// Maximum number of runs that work or wait in total.
 const MAX_LIVE_RUNS: usize = 16_384;
 
-/// What happens where a run is at work on the thread already: LangGraph's strategies.
+/// Handling of a new run while another works on the thread: LangGraph's strategies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Multitask {
     /// The new run is refused.
     #[default]
     Reject,
-    /// The other one is stopped; what it said stays.
+    /// The other run is stopped; its output is kept.
     Interrupt,
-    /// The other one is stopped, and nothing of it stays.
+    /// The other run is stopped, and its output is removed.
     Rollback,
     /// The new run waits.
     Enqueue,
 }
 
 impl Multitask {
-    /// Returns LangGraph's word for it.
+    /// Returns LangGraph's name of the strategy.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,13 +62,13 @@ pub struct ClientRun {
     pub account: String,
     /// The assistant's name.
     pub assistant: String,
-    /// The request, JSON, from which the task can be made again after a restart.
+    /// The request as JSON, from which the task can be rebuilt after a restart.
     pub request: String,
     /// The client's own notes on the run, JSON.
     pub metadata: String,
-    /// What happens to another run of the thread.
+    /// Handling of other runs of the thread.
     pub multitask: Multitask,
-    /// Whether its thread is deleted after it.
+    /// Whether the thread is deleted after the run.
     pub deletes_thread: bool,
 }
 
@@ -102,14 +102,14 @@ pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
     }
 }
 
-/// A client's run that a death or a stop of the process cut.
+/// A client's run that a crash or a stop of the process cut.
 pub struct CutRun {
     task: RunTask,
     live: LiveRun,
 }
 
 impl CutRun {
-    /// Returns whether its thread has something of it: then its thread is nobody else's until it is over.
+    /// Returns whether the thread has data of the run: no other run may use the thread until the run is over.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.task.resumed
@@ -117,7 +117,7 @@ impl CutRun {
 }
 
 impl Client {
-    /// Accepts a client's run and starts it. It is in the store when this returns, and ends whether anybody listens or not.
+    /// Accepts a client's run and starts it. It is in the store when this returns, and ends even without a reader.
     ///
     /// # Errors
     /// When its thread is busy and it does not want to wait, too many wait, or the store fails.
@@ -126,7 +126,7 @@ impl Client {
         task.by_client = true;
         let live = live(&task, Control::default());
         let others = self.0.runs.of_thread(&task.thread);
-        // One of the others works. Who stops all of them waits for no place.
+        // The limit excludes the run that works. A run that stops all others waits for no place.
         let is_full = others.len() > MAX_WAITING_ON_THREAD && multitask.cancels().is_none();
         if is_full || self.0.runs.len() >= MAX_LIVE_RUNS {
             return Err(SubmitError::Full);
@@ -149,7 +149,7 @@ impl Client {
                 .map(|action| (action, others.iter().map(|other| other.run.clone()).collect())),
             now: now(),
         };
-        // A caller that goes away in between leaves no run behind of which nobody knows whether it is there.
+        // The task stores and starts the run even if the caller goes away in between.
         let client = self.clone();
         let accepted = self.0.tasks.spawn(async move {
             if let Err(error) = client.0.db.accept_run(new).await {
@@ -165,8 +165,8 @@ impl Client {
         accepted.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    /// Finds out how far a client's run came that a death or a stop of the process cut; `cancelled` is how it was told to
-    /// stop before.
+    /// Determines the progress of a client's run that a crash or a stop of the process cut; `cancelled` is the
+    /// cancellation requested before.
     ///
     /// # Errors
     /// When the store fails.
@@ -193,7 +193,7 @@ impl Client {
         self.0.runs.open(live.clone(), false).ok();
         let (turn, cancel) = (self.0.runs.queue(&live.thread), live.control.cancel.clone());
         drop(self.spawn(task, live, None, async move {
-            // What is stopped needs no tools.
+            // A stopped run needs no tools.
             cancel.run_until_cancelled(ready.cancelled()).await;
             turn.await
         }));
@@ -214,15 +214,15 @@ impl Client {
     /// Stops a run. It is over when [`LiveRun::closed`] is cancelled.
     ///
     /// # Errors
-    /// When the store fails: the run goes on.
+    /// When the store fails: the run continues.
     pub async fn stop(&self, live: &LiveRun, action: CancelAction) -> Result<(), StoreError> {
         self.0.db.cancel_run(&live.run, action).await?;
         live.control.stop(action);
         Ok(())
     }
 
-    /// Changes a thread on which nothing works, and returns the position of its log then. It is done to its end, also if
-    /// the caller goes away meanwhile.
+    /// Changes a thread on which no run works, and returns the position of its log then. The change is completed even
+    /// if the caller goes away meanwhile.
     ///
     /// # Errors
     /// When a run works on it or waits to, or the store fails.
@@ -237,8 +237,8 @@ impl Client {
         changed.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 
-    /// Has a thread's runs work towards no goal any more. Those that work or wait end with their next answer; what they
-    /// leave of it is taken back behind them, also if nobody awaits that, and before anybody who comes later.
+    /// Clears a thread's goal. Runs that work or wait end with their next answer; a goal that they leave is removed
+    /// after them, before any later run, and even if the future is not awaited.
     ///
     /// # Errors
     /// When the store fails.
@@ -261,7 +261,7 @@ impl Client {
         })
     }
 
-    /// Deletes a thread with its log, its runs and its files, unless something works on it or waits to.
+    /// Deletes a thread with its log, its runs and its files, unless a run works on it or waits to.
     ///
     /// # Errors
     /// When the store fails.
@@ -276,13 +276,13 @@ impl Client {
         self.in_turn(live, delete).await?
     }
 
-    /// Opens a run that asks no model on a thread on which nothing works.
+    /// Opens a run that asks no model, on a thread on which no run works.
     fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
         let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
         self.0.runs.open(live.clone(), true).map(|()| live)
     }
 
-    /// Works on a thread in turn, to the end, also if the caller goes away meanwhile.
+    /// Works on a thread when its turn comes, to the end, even if the caller goes away meanwhile.
     fn in_turn<T: Send + 'static>(
         &self,
         live: LiveRun,

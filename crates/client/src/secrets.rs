@@ -1,7 +1,8 @@
-//! Secrets that people give for skills: `secrets.json` in the folder of their user, for nobody but pudu to read. A run
-//! reads it once; commands of the skills that need them find the values in their environment, and nobody else does.
+//! Secrets that users give for skills: `secrets.json` in the folder of the user, readable by pudu only. A run reads it
+//! once; only commands of the skills that need the values have them in their environment.
 //!
-//! They are not encrypted: the key would lie beside them. Deliberately absent: who may give one, and how.
+//! The file is not encrypted: the key would be stored beside it. Deliberately absent: the rights and the ways to give a
+//! secret.
 
 use pudu_base::{SecretSource, UserId, Variable, is_secret_name};
 use pudu_net::scrub::SecretWords;
@@ -68,19 +69,19 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SecretError {
 struct SecretFile {
     #[serde(default)]
     secrets: BTreeMap<String, String>,
-    /// Names that the user was asked for, so that nobody is asked twice.
+    /// Names that the user was asked for, so that no user is asked twice.
     #[serde(default)]
     asked: BTreeSet<String>,
 }
 
-/// The secrets of a home. Everything here is file work that blocks.
+/// The secrets of a home. All methods are blocking file work.
 #[derive(Clone, Debug)]
 pub struct SecretStore {
     users: PathBuf,
 }
 
 impl SecretStore {
-    /// Names the folder of users. Nothing is read yet.
+    /// Sets the folder of users, without reading it.
     #[must_use]
     pub fn new(users: PathBuf) -> Self {
         Self { users }
@@ -94,7 +95,7 @@ impl SecretStore {
         Ok(self.read(user)?.secrets.into_keys().collect())
     }
 
-    /// Keeps a secret, in the place of one of that name.
+    /// Stores a secret, replacing one of that name.
     ///
     /// # Errors
     /// When name or value cannot be a secret's, there are too many, or the disk fails.
@@ -108,7 +109,7 @@ impl SecretStore {
             file.secrets.insert(name.to_owned(), value.to_owned());
             Ok(())
         })?;
-        // Out of the log from now on.
+        // The value is hidden in the log from now on.
         SecretWords::remember([value]);
         Ok(())
     }
@@ -124,7 +125,7 @@ impl SecretStore {
         self.change(user, |file| Ok(file.secrets.remove(name).is_some()))
     }
 
-    /// Returns those of these names for which the user was never asked, and notes that they are now.
+    /// Returns the names for which the user was never asked, and records them as asked.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -144,7 +145,7 @@ impl SecretStore {
         Ok(new)
     }
 
-    /// Deletes all secrets of a user, and what was written on the way to them.
+    /// Deletes all secrets of a user, and temporary files.
     ///
     /// # Errors
     /// When a file cannot be removed.
@@ -154,7 +155,7 @@ impl SecretStore {
             return Ok(());
         }
         let _alone = alone(&folder)?;
-        // The lock has nothing in it, and others may wait for it.
+        // The lock file is empty, and others may wait for it.
         let [_, files @ ..] = own_files();
         for name in files {
             let path = folder.join(name);
@@ -166,12 +167,13 @@ impl SecretStore {
         Ok(())
     }
 
-    /// Returns whether a file of a user's folder, named by its place there, has to do with secrets.
+    /// Returns whether a file, given by its path in the user's folder, belongs to the secrets.
     pub(crate) fn is_own(place: &Path) -> bool {
         place.to_str().is_some_and(|place| own_files().iter().any(|name| name == place))
     }
 
-    /// Returns the secrets of a user for one run, with `own` ones in their place. They are taken out of its results and of the log from now on.
+    /// Returns the secrets of a user for one run; `own` ones take precedence. They are hidden in its results and in the
+    /// log from now on.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -200,7 +202,7 @@ impl SecretStore {
         }
         let mut text = String::new();
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(io_error(&path))?;
-        // The parser's words would show what is in the file.
+        // The parser's error would show contents of the file.
         serde_json::from_str(&text).map_err(|_| broken("this is not as pudu wrote it: mend or remove it"))
     }
 
@@ -233,12 +235,12 @@ fn check(name: &str, value: &str) -> Result<(), SecretError> {
     Ok(())
 }
 
-/// Returns the names of all files that are written here: the lock, the secrets, and those on their way.
+/// Returns the names of all files written here: the lock, the secrets, and the temporary file.
 fn own_files() -> [String; 3] {
     [format!(".{FILE}.lock"), FILE.to_owned(), format!(".{FILE}.part")]
 }
 
-/// Keeps others, the command line for one, from changing the file at the same time.
+/// Locks the file against concurrent changes, for example by the command line.
 fn alone(folder: &Path) -> Result<File, SecretError> {
     let path = folder.join(format!(".{FILE}.lock"));
     let mut options = OpenOptions::new();
@@ -248,7 +250,7 @@ fn alone(folder: &Path) -> Result<File, SecretError> {
     Ok(file)
 }
 
-/// Writes beside the file and renames. The caller holds the lock: what a crash left beside it is in nobody's use.
+/// Writes a temporary file and renames it. The caller holds the lock, so a temporary file of a crash is unused.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let part = path.with_file_name(format!(".{FILE}.part"));
     fs::remove_file(&part).ok();
@@ -259,7 +261,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     File::open(path.parent().unwrap_or(path))?.sync_all()
 }
 
-/// Secrets that come with the request for a run. Neither the log nor the store gets their values.
+/// Secrets that come with the request for a run. Their values reach neither the log nor the store.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RunSecrets(BTreeMap<String, String>);
 

@@ -1,4 +1,4 @@
-//! Setup of runs, as the configuration of the moment wants it.
+//! Setup of runs, from the current configuration.
 
 use crate::{
     BudgetRules, MemoryRules, ModelPrice,
@@ -47,30 +47,30 @@ pub struct AgentSetup {
     pub(crate) skills: SkillRules,
 }
 
-/// How agents meet skills.
+/// The use of skills by agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillRules {
-    /// Whether agents are told only the names of skills, and ask for what they are for.
+    /// Whether agents get only the names of skills, and ask for their descriptions.
     pub deferred: bool,
-    /// How the lead agent makes and changes skills; not at all if `None`.
+    /// The rules for skill changes by the lead agent; no changes if `None`.
     pub evolution: Option<SkillEvolution>,
 }
 
-/// How an agent makes and changes skills.
+/// Rules for skill changes by an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillEvolution {
-    /// The name of the model that looks at changes besides the scan, if one does.
+    /// The name of the model that reviews changes besides the scan, if any.
     pub moderator: Option<String>,
     /// Whether a change is refused if that model gives no verdict.
     pub fail_closed: bool,
 }
 
-/// Which tools belong together, for agents that have some of them only.
+/// Groups of tools, for agents that have only some of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolGroups {
     /// The groups that there are.
     pub names: BTreeSet<String>,
-    /// The group of each tool that is in one; a tool that is in none is everybody's.
+    /// The group of each grouped tool; every agent has a tool without a group.
     pub of: BTreeMap<String, String>,
 }
 
@@ -82,7 +82,7 @@ impl ToolGroups {
     }
 }
 
-/// How long an approval may take, if nothing else is configured.
+/// Default timeout of an approval.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Description of a model for people.
@@ -98,21 +98,21 @@ pub struct ModelInfo {
     pub price: Option<ModelPrice>,
     /// Its provider's name for it.
     pub model: String,
-    /// How it can be told to think.
+    /// The model's thinking options.
     pub thinking: ThinkingSupport,
 }
 
-/// How a model can be told to think.
+/// Thinking options of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThinkingSupport {
-    /// Whether it thinks, or does not, as it is told.
+    /// Whether thinking can be turned on and off.
     pub supported: bool,
-    /// Whether it can be told how hard.
+    /// Whether the effort can be set.
     pub takes_effort: bool,
 }
 
 impl ModelInfo {
-    /// Describes a model of which nothing but its name is known.
+    /// Describes a model by its name alone.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl ModelInfo {
 }
 
 impl AgentSetup {
-    /// Puts a setup together. The first model is the default.
+    /// Makes a setup. The first model is the default.
     #[must_use]
     pub fn new(
         models: impl IntoIterator<Item = (ModelInfo, Arc<dyn Model>)>,
@@ -158,11 +158,11 @@ impl AgentSetup {
             budgets: Arc::default(),
             skills: SkillRules::default(),
         };
-        // What calls cost is known without budgets as well.
+        // Costs are recorded without budgets as well.
         setup.with_budgets(BudgetRules::default())
     }
 
-    /// Sets how agents meet skills. Where the model that is to look at changes is not there, no skill is changed.
+    /// Sets the rules for skills. If the configured reviewing model does not exist, no skill is changed.
     #[must_use]
     pub fn with_skills(self, skills: SkillRules) -> Self {
         let SkillRules { deferred, evolution } = skills;
@@ -184,19 +184,19 @@ impl AgentSetup {
         Self { documents, ..self }
     }
 
-    /// Sets the folders of which the agent is told besides its own.
+    /// Sets the folders that the prompt lists besides the agent's own.
     #[must_use]
     pub fn with_mounts(self, mounts: Vec<PromptMount>) -> Self {
         Self { mounts, ..self }
     }
 
-    /// Sets which tools belong together.
+    /// Sets the groups of tools.
     #[must_use]
     pub fn with_groups(self, groups: ToolGroups) -> Self {
         Self { groups, ..self }
     }
 
-    /// Sets the tools that the model knows by name only, so that it searches for those that it needs.
+    /// Sets the tools that the model gets by name only, and searches for when needed.
     #[must_use]
     pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
         Self { deferred: Arc::new(ToolCatalog::new(specs)), ..self }
@@ -208,25 +208,25 @@ impl AgentSetup {
         Self { subagents: Kinds::new(subagents, self.bounds.at_once), ..self }
     }
 
-    /// Sets when a run that repeats itself is ended; never, if `None`.
+    /// Sets the rules that end a run that repeats itself; never ended if `None`.
     #[must_use]
     pub fn with_loops(self, rules: Option<LoopRules>) -> Self {
         Self { loops: rules.map(Arc::new), ..self }
     }
 
-    /// Sets when a tool that brings nothing new is pointed out and closed; never, if `None`.
+    /// Sets the rules that report and close a tool without new results; never closed if `None`.
     #[must_use]
     pub fn with_progress(self, rules: Option<ToolProgressRules>) -> Self {
         Self { progress: rules.map(Arc::new), ..self }
     }
 
-    /// Sets the actions that need approval, and how long somebody can decide.
+    /// Sets the actions that need approval, and the time to decide.
     #[must_use]
     pub fn with_policy(self, policy: ApprovalPolicy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
     }
 
-    /// Sets what decides, without people, whether a tool may be called.
+    /// Sets the guardrails, which allow or deny tool calls without people.
     #[must_use]
     pub fn with_guardrails(self, guardrails: Option<Guards>) -> Self {
         Self { guardrails, ..self }
@@ -238,21 +238,22 @@ impl AgentSetup {
         Self { results: Arc::new(rules), results_folder: folder.into(), ..self }
     }
 
-    /// Sets when conversations are summarised, and by which model; by the run's own if that is none or unknown.
+    /// Sets the rules for summaries of conversations, and the model that writes them; the run's own if that is none or
+    /// unknown.
     #[must_use]
     pub fn with_context(self, rules: ContextRules, model: Option<&str>) -> Self {
         let model = self.named(model);
         Self { context: ContextSetup { rules: Arc::new(rules), model }, ..self }
     }
 
-    /// Sets how threads get their titles, and which model writes them, if one is to; they have none if `None`.
+    /// Sets the rules for titles of threads, and the model that writes them, if any; no titles if `None`.
     #[must_use]
     pub fn with_titles(self, rules: Option<TitleRules>, model: Option<&str>) -> Self {
         let model = self.named(model);
         Self { titles: rules.map(|rules| TitleSetup { rules, model }), ..self }
     }
 
-    /// Sets how memory is used, and which model reads conversations: the default if none. There is none if `None`.
+    /// Sets the rules for memory, and the model that reads conversations: the default if none. No memory if `None`.
     #[must_use]
     pub fn with_memory(self, rules: Option<MemoryRules>, model: Option<&str>) -> Self {
         let named = model.map(str::to_owned);
@@ -261,7 +262,7 @@ impl AgentSetup {
         Self { memory, ..self }
     }
 
-    /// Sets what runs may spend.
+    /// Sets the budgets of runs.
     #[must_use]
     pub fn with_budgets(self, rules: BudgetRules) -> Self {
         let cheaper = self.named(rules.cheaper.as_ref().map(|cheaper| cheaper.name.as_str()));
@@ -271,7 +272,7 @@ impl AgentSetup {
         Self { budgets: Arc::new(BudgetSetup { rules, cheaper, prices }), ..self }
     }
 
-    /// Returns the model that looks at changes of skills besides the scan, if one does.
+    /// Returns the model that reviews changes of skills besides the scan, if any.
     pub(crate) fn moderator(
         &self,
         metered: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>,
@@ -285,7 +286,7 @@ impl AgentSetup {
         named.map(|(_, model)| model.clone())
     }
 
-    /// Finds a model by name; the default for none and for one that is not there any more.
+    /// Finds a model by name; the default for none and for a removed one.
     pub(crate) fn model(&self, name: Option<&str>) -> Option<&Arc<dyn Model>> {
         let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
         named.or(self.models.first()).map(|(_, model)| model)

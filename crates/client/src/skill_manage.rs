@@ -1,8 +1,8 @@
-//! `skill_manage`: an agent makes and changes skills of those for whom it works, a person's or a room's.
+//! `skill_manage`: an agent makes and changes the skills of its user or room.
 //!
-//! Each change is tried on a copy and looked through before anybody is asked; then somebody approves it, unless an operator
-//! says otherwise (`approvals.skill_changes`); then it is looked through once more and put into its place in one step,
-//! with the version before it in the history.
+//! Each change is tried on a copy and reviewed before approval; then a person approves it, unless an operator sets
+//! otherwise (`approvals.skill_changes`); then it is reviewed once more and put into place in one step, with the
+//! previous version in the history.
 
 use crate::{
     audit::AuditLog,
@@ -18,9 +18,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::{Mutex, PoisonError};
 
-/// So many of the newest versions are named.
+/// Maximum number of versions listed, newest first.
 const MAX_NAMED_VERSIONS: usize = 10;
-/// Maximum number of files that a model looks at for one change.
+/// Maximum number of files that a model reviews for one change.
 const MAX_MODERATED_FILES: usize = 32;
 /// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 300;
@@ -28,11 +28,11 @@ const MAX_REASON_CHARS: usize = 300;
 pub(crate) struct SkillManage {
     pub(crate) own: OwnSkills,
     pub(crate) audit_log: AuditLog,
-    /// Whether they are a room's skills.
+    /// Whether the skills are a room's.
     pub(crate) room: bool,
-    /// The model that looks at changes, if one does.
+    /// The model that reviews changes, if any.
     pub(crate) moderator: Option<Moderator>,
-    /// What the model let pass in this run, by its digest.
+    /// Digests of the files that the model let pass in this run.
     pub(crate) moderated: Mutex<Vec<String>>,
 }
 
@@ -151,8 +151,8 @@ impl SkillManage {
         versions.iter().rev().filter(|version| version.files > 0).take(MAX_NAMED_VERSIONS).map(line).collect()
     }
 
-    /// Has the model look at the files that a change writes, each as a whole and once: also those of a version that comes
-    /// back, which nobody may have looked at. Returns what people should look at.
+    /// Has the model review the files that a change writes, each as a whole and once: also those of a restored version,
+    /// which may not have been reviewed. Returns the concerns for people.
     async fn moderate(
         &self,
         name: &str,
@@ -191,7 +191,7 @@ impl SkillManage {
     }
 }
 
-/// Reads the change that a call asks for.
+/// Parses the change that a call requests.
 fn change(args: &Args) -> Result<SkillChange, ToolError> {
     let Args { action, content, path, old, new, version, .. } = args.clone();
     let need = |what: &str| ToolError(format!("this action needs {what}"));
@@ -209,12 +209,12 @@ fn change(args: &Args) -> Result<SkillChange, ToolError> {
             SkillChange::WriteFile { path: path.ok_or_else(|| need("`path`"))?, text: content()? }
         }
         Action::RemoveFile => SkillChange::RemoveFile { path: path.ok_or_else(|| need("`path`"))? },
-        // Without a number the answer names those that there are.
+        // Without a number the answer names the existing versions.
         Action::Rollback => SkillChange::Restore(version.unwrap_or(0)),
     })
 }
 
-/// Returns what the audit says of a change.
+/// Returns the audit's description of a change.
 fn detail(name: &str, change: &SkillChange, why: Option<&str>) -> String {
     let file = change.file().map(|file| format!(" {file}")).unwrap_or_default();
     let version = match change {
@@ -225,7 +225,7 @@ fn detail(name: &str, change: &SkillChange, why: Option<&str>) -> String {
     format!("{} {name}{file}{version}{why}", change.action())
 }
 
-/// Returns what the model reads of a change that was made.
+/// Returns the model's result of a change.
 fn told(name: &str, change: &SkillChange, version: &SkillVersion) -> String {
     let done = match change {
         SkillChange::Create(_) => format!("The skill {name} is made. A person asks for it with /{name}."),
@@ -240,7 +240,7 @@ fn told(name: &str, change: &SkillChange, version: &SkillVersion) -> String {
     format!("{done} It counts from the next message on.{back}")
 }
 
-/// Works on the disk where that may block. The error is for the model.
+/// Runs blocking file work. The error is for the model.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SkillError> + Send + 'static,
 ) -> Result<T, ToolError> {

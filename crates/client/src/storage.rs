@@ -1,7 +1,7 @@
-//! Stored data of chats: its size, how long it is kept, and how it is deleted.
+//! Stored data of chats: its size, its retention, and its deletion.
 //!
-//! The rules are an account's own. A thread goes with its log, its runs and its files; files may go before their
-//! thread does; the audit has limits of its own, because it has to outlive what it tells of.
+//! The rules are set per account. A thread is deleted with its log, its runs and its files; files may be deleted before
+//! their thread; the audit has its own limits, because it must outlive the threads that it records.
 
 use crate::memory::{Memories, MemoryTrouble};
 use pudu_base::{ThreadFolder, ThreadId};
@@ -11,35 +11,36 @@ use pudu_sandbox::Folders;
 use pudu_store::{AuditLimits, AuditSize, Db, Deletion, FileSize, StoreError, ThreadRow};
 use std::{collections::BTreeMap, io, time::Duration};
 
-/// A thread that was used within this time, in milliseconds, is never deleted for its size.
+/// Age below which a thread is never deleted for its size, in milliseconds.
 const RECENT: i64 = 60 * 60 * 1000;
-/// Threads whose files are measured at a time.
+/// Number of threads whose files are measured at a time.
 const MEASURED_AT_ONCE: u16 = 200;
 
-/// Number of tries to take deleted text out of the database's log of writes. Each one waits for readers for some seconds.
+/// Maximum number of attempts to purge deleted text from the database's write-ahead log. Each one waits for readers for
+/// some seconds.
 const MAX_PURGES: u32 = 20;
-/// Pause between two such tries.
+/// Pause between two attempts.
 const PURGE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long something of an account is kept, and how large all of it may be.
+/// Limits on the age and the total size of an account's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionLimits {
-    /// How long it is kept without being used; for good, if `None`.
+    /// Maximum age since the last use; unlimited if `None`.
     pub age: Option<Duration>,
-    /// How many bytes all of it may have; those unused for longest go first.
+    /// Maximum total size in bytes; data unused for longest is deleted first.
     pub bytes: Option<u64>,
 }
 
-/// How much of what an account leaves behind is kept.
+/// Retention of an account's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Threads, with their logs, runs and files.
     pub threads: RetentionLimits,
     /// The files of threads: uploads, workspace and outputs.
     pub files: RetentionLimits,
-    /// How long the audit is kept; for good, if `None`.
+    /// Maximum age of audit entries; unlimited if `None`.
     pub audit_age: Option<Duration>,
-    /// How many rows of the audit are kept.
+    /// Maximum number of audit rows.
     pub audit_rows: Option<u32>,
 }
 
@@ -50,23 +51,23 @@ pub struct RetentionRules {
     pub usual: Retention,
     /// Retention of single accounts.
     pub accounts: BTreeMap<String, Retention>,
-    /// Retention of memory, which is people's and no account's.
+    /// Retention of memory, which belongs to users and not to accounts.
     pub memory: MemoryRetention,
 }
 
-/// How long something is remembered of each person and room; for good, where `None`.
+/// Retention of memory per user and room; unlimited where `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryRetention {
-    /// A fact, since it was stored, changed or confirmed last.
+    /// Maximum age of a fact, since it was last stored, changed or confirmed.
     pub facts: Option<Duration>,
-    /// Earlier words of people that answers look up, since they were said.
+    /// Maximum age of earlier messages that answers look up.
     pub turns: Option<Duration>,
 }
 
 /// Stored data of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountUsage {
-    /// The account; empty where nobody knows whose it is.
+    /// The account; empty where it is unknown.
     pub account: String,
     /// Its threads.
     pub threads: u64,
@@ -74,13 +75,13 @@ pub struct AccountUsage {
     pub log_bytes: u64,
     /// The size of their files, in bytes.
     pub file_bytes: u64,
-    /// When the thread that is unused for longest was used last, in milliseconds since 1970.
+    /// Time of the last use of the thread that is unused for longest, in milliseconds since 1970.
     pub oldest: Option<i64>,
-    /// Rows of the audit.
+    /// Number of audit rows.
     pub audit_rows: u64,
-    /// Rules in force for it.
+    /// The rules in force for the account.
     pub retention: Retention,
-    /// Data that its rules delete next.
+    /// Data that the rules delete next.
     pub due: Pruned,
 }
 
@@ -89,15 +90,15 @@ pub struct AccountUsage {
 pub struct Pruned {
     /// Threads, with their files.
     pub threads: u64,
-    /// Threads that stay and lose their files.
+    /// Threads that stay but lose their files.
     pub stripped: u64,
-    /// The size of all that, in bytes.
+    /// The total size, in bytes.
     pub bytes: u64,
-    /// Rows of the audit, and approvals.
+    /// Audit rows and approvals.
     pub audit_rows: u64,
 }
 
-/// The store and the folders, as a place that fills up.
+/// The store and the folders that chats fill.
 #[derive(Clone)]
 pub struct Storage {
     db: Db,
@@ -120,19 +121,19 @@ impl RetentionRules {
 }
 
 impl Storage {
-    /// Looks after a store and the folders of its threads.
+    /// Wraps a store and the folders of its threads.
     #[must_use]
     pub fn new(db: Db, folders: Folders) -> Self {
         Self { db, folders }
     }
 
-    /// Returns this storage for callers that cannot wait: a call of the store that takes longer than `limit` fails.
+    /// Returns this storage for callers that cannot wait: a store call that takes longer than `limit` fails.
     #[must_use]
     pub fn within(self, limit: Duration) -> Self {
         Self { db: self.db.within(limit), ..self }
     }
 
-    /// Returns what each account leaves behind, and what its rules have deleted next.
+    /// Returns each account's usage, including the data that its rules delete next.
     ///
     /// # Errors
     /// When the store fails.
@@ -141,7 +142,7 @@ impl Storage {
         self.usage_as_stored(rules, now).await
     }
 
-    /// Returns the threads of one account, or of all, those first that were used last; `most` of them.
+    /// Returns at most `most` threads of one account, or of all, last used first.
     ///
     /// # Errors
     /// When the store fails.
@@ -149,7 +150,7 @@ impl Storage {
         self.db.newest_threads(account, i64::try_from(most).unwrap_or(i64::MAX)).await
     }
 
-    /// Like [`Storage::usage`], with the sizes of files as they were measured last. It writes nothing.
+    /// Like [`Storage::usage`], with the last measured sizes of files. It writes nothing.
     ///
     /// # Errors
     /// When the store fails.
@@ -178,10 +179,10 @@ impl Storage {
         Ok(usage)
     }
 
-    /// Deletes what the rules do not keep.
+    /// Deletes the data that exceeds the rules.
     ///
     /// # Errors
-    /// When the store fails. What was deleted before stays deleted.
+    /// When the store fails. Earlier deletions remain.
     pub async fn prune(&self, rules: &RetentionRules, now: i64) -> Result<Pruned, StoreError> {
         self.remove_left_files().await?;
         self.measure().await?;
@@ -211,7 +212,7 @@ impl Storage {
         Ok(pruned)
     }
 
-    /// Forgets what is remembered for too long.
+    /// Deletes memory that exceeds its age.
     async fn forget_old(&self, rules: MemoryRetention, now: i64) -> Result<(), StoreError> {
         if let Some(age) = rules.turns {
             let age = millis(age);
@@ -241,7 +242,7 @@ impl Storage {
         Ok(deletion)
     }
 
-    /// Takes deleted text out of the database's log of writes, again and again until no reader is in the way.
+    /// Purges deleted text from the database's write-ahead log, repeated until no reader blocks it.
     fn purge_soon(&self) {
         let db = self.db.clone();
         drop(tokio::spawn(async move {
@@ -270,7 +271,7 @@ impl Storage {
         Ok(deletion)
     }
 
-    /// Removes the files of a thread that stays; tells whether it was unused.
+    /// Removes the files of a thread that stays; returns whether the thread was unused.
     async fn strip(&self, row: &ThreadRow) -> Result<bool, StoreError> {
         let still = self.folders.hold_uploads().await;
         let folder = ThreadFolder { owner: row.user.clone(), thread: row.id.clone() };
@@ -307,7 +308,7 @@ impl Storage {
         }
     }
 
-    /// Removes what a death or a failure left of files that were to go.
+    /// Removes deleted files that a crash or a failure left.
     async fn remove_left_files(&self) -> Result<(), StoreError> {
         for folder in self.db.files_to_remove().await? {
             self.remove_files(&folder).await?;
@@ -319,7 +320,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Measures the files of threads that were used since that was done last.
+    /// Measures the files of threads that were used since the last measurement.
     async fn measure(&self) -> Result<(), StoreError> {
         loop {
             let threads = self.db.unmeasured(MEASURED_AT_ONCE.into()).await?;
@@ -339,7 +340,7 @@ impl Storage {
             let measured = move || threads.into_iter().map(measure).collect();
             let Ok(sizes) = tokio::task::spawn_blocking(measured).await else { return Ok(()) };
             self.db.measured(sizes).await?;
-            // Threads that are in use just now would keep this going.
+            // Threads in constant use would keep the loop running.
             if is_last {
                 return Ok(());
             }
@@ -382,7 +383,7 @@ fn plan<'a>(threads: &'a [ThreadRow], retention: &Retention, now: i64) -> PruneP
     plan
 }
 
-/// By how many bytes there is too much.
+/// Amount above the size limits, in bytes.
 struct Excess {
     threads: u64,
     files: u64,
@@ -421,7 +422,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
     const NOW: i64 = 1_000_000_000_000;
 
-    /// Threads that are unused for so many hours, with so many bytes of log and of files.
+    /// Makes threads that are unused for a number of hours, with a size of log and files in bytes.
     fn rows(threads: &[(i64, i64, i64)]) -> Vec<ThreadRow> {
         let row = |(hours, log_bytes, file_bytes): &(i64, i64, i64)| ThreadRow {
             id: hours.to_string().as_str().into(),
@@ -450,11 +451,11 @@ mod tests {
             (limits(0, 180), limits(0, 0), &[], &[]),
             (limits(0, 179), limits(0, 0), &["9"], &[]),
             (limits(0, 139), limits(0, 0), &["9", "5"], &[]),
-            // What was used just now stays, however large it is.
+            // A recently used thread stays, however large it is.
             (limits(0, 1), limits(0, 0), &["9", "5", "2"], &[]),
             (limits(0, 0), limits(0, 110), &[], &["9"]),
             (limits(0, 0), limits(0, 100), &[], &["9", "2"]),
-            // A thread that goes takes its files along, and they count.
+            // A deleted thread's files count as deleted.
             (limits(6, 0), limits(0, 110), &["9"], &[]),
             (limits(0, 170), limits(1, 0), &["9"], &["2"]),
         ];

@@ -1,4 +1,4 @@
-//! Task of a run: what is asked, by whom, and with which rights.
+//! Task of a run: the input, the asker and the rights.
 
 mod features;
 
@@ -20,25 +20,25 @@ pub struct RunTask {
     pub run: RunId,
     /// Messages of people. Those that the thread has already are skipped.
     pub input: Vec<Human>,
-    /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
-    /// skills that were asked for since are at work, and calls that are open since are its own.
+    /// The message with which the run begins, also after a restart, when `input` may leave it out because it was stored
+    /// before: skills requested since are active, and calls open since belong to the run.
     pub first: Option<MessageId>,
-    /// Whether it goes on after the process was stopped in order: its open calls are not to blame for that.
+    /// Whether the run resumes after an orderly stop of the process, which its open calls did not cause.
     pub suspended: bool,
-    /// If set, the thread's last question is asked again under this id, and what was answered is taken
-    /// back. After a restart the id is there already and nothing is taken back a second time.
+    /// If set, the thread's last question is asked again under this id, and its answer is removed. After a restart the
+    /// id is there already and nothing is removed a second time.
     pub again: Option<MessageId>,
     /// If set, the goal of the thread's runs from now on.
     pub goal: Option<String>,
-    /// If set, nobody is answered: the thread so far is summarised.
+    /// If set, the thread so far is summarised and no message is answered.
     pub compact: bool,
-    /// When it is asked again, with the time zone, in words for the model.
+    /// The time of the repeated question, with the time zone, in words for the model.
     pub at: Option<String>,
-    /// The clock of the people who ask, if one is known.
+    /// The clock of the users who ask, if known.
     pub clock: Option<WallClock>,
     /// The model; that of the agent, or the default, if none or unknown.
     pub model: Option<String>,
-    /// How hard the model thinks; as the agent or the model has it if none.
+    /// The thinking effort of the model; that of the agent or the model if none.
     pub thinking: Option<Thinking>,
     /// Name of the agent; the lead agent if `None`.
     pub agent: Option<String>,
@@ -46,32 +46,32 @@ pub struct RunTask {
     pub finds_own_agents: bool,
     /// The run's rights to change custom agents.
     pub authoring: Authoring,
-    /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
+    /// The requester, who is asked for approvals; without one, nothing is approved.
     pub asker: Option<Asker>,
-    /// The user for whom it works: whose memory, limits and usage count.
+    /// The user whose memory, limits and usage the run counts for.
     pub user: UserId,
-    /// The room in which people hear its answer; what is remembered is the room's then.
+    /// The room in which the answer is posted; memory is then the room's.
     pub room: Option<UserId>,
     /// The user whose secrets its commands may find: always a person, and only where there is no `room`.
     pub secrets_of: UserId,
     /// Secrets that came with the request. They live in memory only: a run that resumes after a restart lacks them.
     pub own_secrets: RunSecrets,
-    /// Parts of the agent that the request switches.
+    /// Parts of the agent that the request turns on or off.
     pub features: RunFeatures,
-    /// How many model calls it may take; as many as the setup allows if none.
+    /// Maximum number of model calls; the setup's limit if none.
     pub steps: Option<u32>,
-    /// Whether a client of the API asked for it: it is in the store from then on, and ends there whatever happens.
+    /// Whether an API client asked for it: it is in the store from then on, and its end is always stored.
     pub by_client: bool,
-    /// Whether it goes on: the thread has something of it from before the process died or was stopped.
+    /// Whether the run is resumed: the thread has data from before the process crashed or was stopped.
     pub resumed: bool,
-    /// If set, the thread is first brought to how it was behind this position of its log.
+    /// If set, the thread is first reset to its state at this position of its log.
     pub from: Option<Seq>,
     /// Fields of messages of `input` that the thread keeps for clients, JSON objects.
     pub client_fields: Vec<(MessageId, Arc<Value>)>,
 }
 
 impl RunTask {
-    /// Makes the task of a new run on which nothing is said yet.
+    /// Makes the task of a new run without input.
     #[must_use]
     pub fn new(thread: ThreadId, run: RunId) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl RunTask {
 }
 
 impl RunTask {
-    /// Returns for whom it spends.
+    /// Returns the spender of the run.
     #[must_use]
     pub fn spender(&self) -> Spender {
         let Asker { account, person, .. } = self.asker.clone().unwrap_or_default();
@@ -119,7 +119,7 @@ impl RunTask {
         self.finds_own_agents.then(|| self.skills_of())
     }
 
-    /// Returns whose skills it has besides everybody's: the room's, or else the user's.
+    /// Returns the user whose skills it has besides the shared ones: the room's, or else the user's.
     #[must_use]
     pub fn skills_of(&self) -> &UserId {
         self.room.as_ref().unwrap_or(&self.user)
@@ -129,21 +129,21 @@ impl RunTask {
 /// Rights of a run to change custom agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Authoring {
-    /// Nothing.
+    /// No rights.
     #[default]
     Nothing,
-    /// If an agent of the user's own answers, it may change what it is.
+    /// If an agent of the user's own answers, it may change itself.
     Own,
-    /// If a custom agent answers, a shared one too, it may change what it is.
+    /// If a custom agent answers, also a shared one, it may change itself.
     Itself,
-    /// It gives the lead agent its character: nothing else can be done.
+    /// The run sets the lead agent's character and can do nothing else.
     Lead,
-    /// It makes a new agent of this name: nobody else answers, and nothing else can be done.
+    /// The run creates an agent of this name: no other agent answers, and it can do nothing else.
     New(String),
 }
 
 impl Authoring {
-    /// Returns whether an agent that is kept there may change what it is.
+    /// Returns whether an agent kept at this place may change itself.
     #[must_use]
     pub fn may_change(&self, place: AgentPlace) -> bool {
         match place {
@@ -154,15 +154,15 @@ impl Authoring {
     }
 }
 
-/// The one for whom a run works.
+/// The requester of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asker {
-    /// The account by which they came.
+    /// The account through which the request came.
     pub account: String,
-    /// The platform's id of them.
+    /// The requester's id on the platform.
     pub person: String,
-    /// The name that people see.
+    /// The displayed name.
     pub name: String,
-    /// Whether they may not approve what they ask for, and nobody who may sees it.
+    /// Whether the requester may not approve the run's calls, and no approver sees them.
     pub cannot_approve: bool,
 }

@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// A thread that nobody has used for so long is forgotten.
+/// Time without use after which a thread is dropped.
 const IDLE: Duration = Duration::from_secs(120);
 /// Maximum number of threads kept.
 const MAX_CACHED_THREADS: usize = 1024;
@@ -18,7 +18,7 @@ const MAX_CACHED_THREADS: usize = 1024;
 const MAX_CACHED_BYTES: u64 = 128 * 1024 * 1024;
 
 impl Client {
-    /// Names a thread that is new: its first run does not look for it in the store.
+    /// Returns the id of a new thread, whose first run does not look for it in the store.
     #[must_use]
     pub fn new_thread(&self) -> ThreadId {
         let thread = ThreadId::fresh();
@@ -33,10 +33,10 @@ pub(crate) struct Threads {
     kept: Mutex<CachedThreads>,
 }
 
-/// Threads that no run has, and their size.
+/// Threads without a run, and their size.
 #[derive(Default)]
 struct CachedThreads {
-    /// The thread that was put back last is the last one.
+    /// The last thread is the one that was put back last.
     threads: LinkedHashMap<ThreadId, CachedThread>,
     bytes: u64,
 }
@@ -77,7 +77,7 @@ struct CachedThread {
     used: Instant,
 }
 
-/// Returns about how many bytes the messages of a thread take.
+/// Returns the approximate size of a thread's messages, in bytes.
 fn size(state: &ThreadState) -> u64 {
     let messages: u64 = state.messages.values().map(|message| message_bytes(message)).sum();
     let fields: usize = state.client_fields.values().map(|fields| value_bytes(fields)).sum();
@@ -93,8 +93,7 @@ impl Threads {
         self.log.clone()
     }
 
-    /// Takes a thread out for a run. A second run that comes meanwhile reads the log, and is stopped by it
-    /// when it writes.
+    /// Takes a thread out for a run. A second run that comes meanwhile reads the log, which refuses its write.
     pub(crate) async fn take(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
         let kept = self.lock().remove(thread);
         match kept {
@@ -103,19 +102,19 @@ impl Threads {
         }
     }
 
-    /// Puts a thread back after a run. The ones that were put back first are forgotten where there are too many, or where
-    /// they are too large together.
+    /// Puts a thread back after a run. If there are too many, or their total is too large, the ones put back first are
+    /// dropped.
     pub(crate) fn put(&self, thread: ThreadId, seq: Seq, state: ThreadState) {
         let kept = CachedThread { seq, bytes: size(&state), state, used: Instant::now() };
         self.lock().insert(thread, kept);
     }
 
-    /// Returns what a thread remembers without taking it out.
+    /// Returns the state of a thread without taking it out.
     pub(crate) async fn peek(&self, thread: &ThreadId) -> Result<ThreadState, LogError> {
         self.peek_at(thread).await.map(|(_, state)| state)
     }
 
-    /// Likewise, with the position of its log.
+    /// Returns the state of a thread with the position of its log.
     pub(crate) async fn peek_at(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
         let kept = self.lock().threads.get(thread).map(|kept| (kept.seq, kept.state.clone()));
         match kept {
@@ -124,7 +123,7 @@ impl Threads {
         }
     }
 
-    /// Forgets a thread: it was deleted.
+    /// Drops a deleted thread.
     pub(crate) fn forget(&self, thread: &ThreadId) {
         self.lock().remove(thread);
     }

@@ -1,4 +1,4 @@
-//! Titles of threads: the beginning of what was asked first, at once; a better one by a model, if one is configured.
+//! Titles of threads: the beginning of the first question, at once; a better one by a model, if one is configured.
 
 use crate::{
     Client,
@@ -12,17 +12,17 @@ use pudu_harness::side_call;
 use pudu_store::Spender;
 use std::sync::Arc;
 
-/// Characters of the first question in a title.
+/// Maximum length of the first question in a title, in characters.
 const MAX_QUESTION_CHARS: usize = 50;
-/// A thread with more questions keeps the title that it has.
+/// Maximum number of questions of a thread whose title is still improved.
 const MAX_QUESTIONS: usize = 4;
-/// Characters of a message that the model reads.
+/// Maximum length of a message in the model's prompt, in characters.
 const MAX_READ_CHARS: usize = 500;
 
-/// Asked for, if nothing else is configured.
+/// Default instruction to the model.
 const PROMPT: &str = "Write a title for this conversation, in its language: {max_words} words at most, no quotation marks, no full stop, nothing besides the title.\n\nPerson: {user_msg}\n\nAssistant: {assistant_msg}";
 
-/// How threads get their titles.
+/// The rules for titles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TitleRules {
     /// Maximum number of words of a model's title.
@@ -39,7 +39,7 @@ impl Default for TitleRules {
     }
 }
 
-/// The rules for titles, with the model that writes them, if one does.
+/// The rules for titles, with the model that writes them, if any.
 #[derive(Clone)]
 pub(crate) struct TitleSetup {
     pub(crate) rules: TitleRules,
@@ -47,7 +47,7 @@ pub(crate) struct TitleSetup {
 }
 
 impl TitleRules {
-    /// Returns the title of a thread in which this was said first; none if there are no words.
+    /// Returns the title of a thread that begins with this message; none if it has no words.
     fn local(&self, first: &Human) -> Option<String> {
         let words = first.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = if words.is_empty() { first.files.first()?.name.clone() } else { words };
@@ -61,7 +61,7 @@ impl TitleRules {
         fill(self.prompt.as_deref().unwrap_or(PROMPT), &parts)
     }
 
-    /// Returns the title in a model's answer; none if there is none.
+    /// Returns the title in a model's answer, if any.
     fn read(&self, answer: &str) -> Option<String> {
         let line = answer.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         let quotes = |c: char| c.is_whitespace() || "\"'“”‘’「」《》*#`".contains(c);
@@ -72,7 +72,8 @@ impl TitleRules {
     }
 }
 
-/// Cuts a text at a number of characters, the sign of the cut not counted. Clients of DeerFlow know a first title by "...".
+/// Cuts a text to a number of characters, not counting the sign of the cut. Clients of DeerFlow recognise a first title
+/// by "...".
 fn cut(text: &str, most: usize, sign: &str) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}{sign}", text.split_at(at).0.trim_end()),
@@ -98,7 +99,8 @@ fn questions(state: &ThreadState) -> impl Iterator<Item = &Human> {
     })
 }
 
-/// Has the configured model write the title of a thread that has only that of its first question. Nobody waits for that.
+/// Has the configured model write the title of a thread that has only that of its first question. The run does not
+/// wait.
 pub(crate) fn improve(client: &Client, state: &ThreadState, reply: Option<&Assistant>, of: TitledRun) {
     let setup = client.setup();
     let Some(TitleSetup { rules, model: Some(model) }) = setup.titles.clone() else { return };

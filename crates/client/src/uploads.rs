@@ -1,4 +1,4 @@
-//! Files that people send: among the thread's uploads, and as Markdown beside them where they are documents.
+//! Uploaded files: stored among the thread's uploads, documents also as Markdown beside them.
 
 use crate::Client;
 use pudu_base::{
@@ -12,17 +12,17 @@ use std::{
     path::Path,
 };
 
-/// So much of a file tells whether it may be a document, in bytes.
+/// Number of bytes read to detect a document.
 const HEAD: u64 = 4096;
-/// How many lines show how a document begins, and how many characters of them.
+/// Maximum length of a document's shown opening: lines and characters.
 const OPENING: (usize, usize) = (10, 600);
-/// Maximum number of uploads looked at to find a document's text.
+/// Maximum number of uploads searched for a document's text.
 const MAX_UPLOADS: usize = 10_000;
-/// The first line of a text is no longer, in bytes: it holds a file's name.
+/// Maximum length of the first line of a text, which holds a file's name, in bytes.
 const MARK: u64 = 300;
 
 impl Client {
-    /// Moves a file of this machine in among a thread's uploads, under a safe name that nothing has yet.
+    /// Moves a local file into a thread's uploads, under a safe unused name.
     ///
     /// # Errors
     /// When it cannot be moved.
@@ -35,8 +35,8 @@ impl Client {
         self.files(thread).await?.adopt(from, name).await
     }
 
-    /// Reads an upload if it is a document: its text is put beside it as Markdown, and what came of it is
-    /// noted in `file`. What is no document stays as it is.
+    /// Reads an upload if it is a document: its text is stored beside it as Markdown, and the outcome is set in `file`.
+    /// Other files stay unchanged.
     pub async fn read_document(&self, thread: &ThreadId, file: &mut SharedFile) {
         file.reading = match self.reading(thread, file).await {
             Ok(text) => Some(ReadOutcome::Text(Box::new(text))),
@@ -48,7 +48,7 @@ impl Client {
         };
     }
 
-    /// Removes an upload, and the text that was made of it.
+    /// Removes an upload, and the text made from it.
     ///
     /// # Errors
     /// When there is none of this name, or it cannot be removed.
@@ -79,7 +79,7 @@ impl Client {
         Ok(told(&document, &beside, &markdown))
     }
 
-    /// Puts a text beside its document.
+    /// Stores a text beside its document.
     async fn keep(&self, thread: &ThreadId, name: &str, markdown: &str) -> Result<SharedFile, SandboxError> {
         let failed = |source| SandboxError::Io { path: name.to_owned(), source };
         let folder = self.0.folders.home().join("tmp");
@@ -90,13 +90,13 @@ impl Client {
             Ok(()) => self.files(thread).await?.adopt(&part, &format!("{stem}.md")).await,
             Err(error) => Err(failed(error)),
         };
-        // It was moved if all went well.
+        // The file was moved unless a step failed.
         tokio::fs::remove_file(&part).await.ok();
         kept
     }
 }
 
-/// The first line of a text that was made here: it says of which document, so that it goes with it.
+/// Returns the first line of a generated text: it names the document, so that both are removed together.
 fn mark(name: &str) -> String {
     format!("<!-- the text of {} -->", foreign::line(name, usize::MAX).replace("--", "- -"))
 }

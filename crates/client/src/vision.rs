@@ -1,4 +1,4 @@
-//! Whether the model that would answer sees images, and which one does.
+//! Whether the answering model sees images, and otherwise the model that does.
 
 use crate::Client;
 use pudu_base::UserId;
@@ -13,7 +13,8 @@ pub struct BlindModel {
 }
 
 impl Client {
-    /// Returns the model that would answer, of this choice and this agent, everybody's or a user's, if it cannot see images.
+    /// Returns the model that would answer, for this choice of model and this agent (shared or a user's), if it cannot
+    /// see images.
     pub async fn blind(
         &self,
         model: Option<&str>,
@@ -21,7 +22,7 @@ impl Client {
         owner: Option<&UserId>,
     ) -> Option<BlindModel> {
         let of_agent = match agent.filter(|_| model.is_none()) {
-            // One that cannot be read answers nobody.
+            // An agent that cannot be read never answers.
             Some(agent) => self.custom_agent(agent, owner).await.ok()?.profile.model,
             None => None,
         };

@@ -1,6 +1,6 @@
-//! The shapes of LangGraph and DeerFlow, which no other module knows: messages, state, checkpoints, runs, and the frames of
-//! a stream. The gateway sends them, and a program that embeds the agent gets the same. Sans IO: a caller brings what is
-//! read, and sends what comes out.
+//! The shapes of LangGraph and DeerFlow, which no other module knows: messages, state, checkpoints, runs, and the
+//! frames of a stream. The gateway sends them, and a program that embeds the agent gets the same. Sans IO: a caller
+//! passes in the data that it read, and sends the output.
 
 pub mod artifact;
 pub mod checkpoint;

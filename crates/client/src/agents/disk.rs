@@ -1,4 +1,4 @@
-//! Folders of agents: listed, made, changed and taken away in steps of which each is whole.
+//! Folders of agents: listed, made, changed and removed in steps that each are complete or not done.
 
 use super::{error::AgentError, file::AgentFile, place::AgentPlace};
 use pudu_base::{MessageId, UserId};
@@ -36,7 +36,7 @@ pub(super) fn owners(users: &Path) -> Vec<UserId> {
     owners
 }
 
-/// Keeps others, the command line for one, from changing agents at the same time.
+/// Locks the agents against concurrent changes, for example by the command line.
 pub(super) fn alone(root: &Path) -> Result<File, AgentError> {
     DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(AgentError::io(root))?;
     let path = root.join(".lock");
@@ -48,7 +48,7 @@ pub(super) fn alone(root: &Path) -> Result<File, AgentError> {
     Ok(file)
 }
 
-/// Takes away what a crash left half done.
+/// Removes the unfinished folders of a crash.
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
@@ -57,7 +57,7 @@ fn sweep(root: &Path) {
     }
 }
 
-/// Takes away the files that a crash left beside those of an agent.
+/// Removes the unfinished files of a crash in an agent's folder.
 fn sweep_parts(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -68,7 +68,7 @@ fn sweep_parts(folder: &Path) {
     }
 }
 
-/// Returns an agent's folder for whoever writes into it: one that leads elsewhere is left alone.
+/// Returns an agent's folder for writing; a symbolic link is refused.
 pub(super) fn inside(root: &Path, name: &str) -> Result<PathBuf, AgentError> {
     let folder = root.join(name);
     let meta = fs::symlink_metadata(&folder).map_err(AgentError::io(&folder))?;
@@ -79,7 +79,7 @@ pub(super) fn inside(root: &Path, name: &str) -> Result<PathBuf, AgentError> {
     Ok(folder)
 }
 
-/// Makes a folder with files in it: aside first, so that nobody ever sees half of it.
+/// Creates a folder with files: first under a temporary name, so that no reader sees a part of it.
 pub(super) fn create(root: &Path, name: &str, files: &[AgentFile]) -> Result<(), AgentError> {
     let aside = aside(root);
     let make = || {
@@ -97,7 +97,7 @@ pub(super) fn create(root: &Path, name: &str, files: &[AgentFile]) -> Result<(),
     })
 }
 
-/// Puts files in the place of those there: all are written aside before the first is moved.
+/// Replaces files: all are written aside before the first is moved.
 pub(super) fn replace(folder: &Path, files: &[AgentFile]) -> Result<(), AgentError> {
     sweep_parts(folder);
     let mark = MessageId::fresh();
@@ -117,12 +117,12 @@ pub(super) fn replace(folder: &Path, files: &[AgentFile]) -> Result<(), AgentErr
     })
 }
 
-/// Takes a folder away: out of sight first.
+/// Removes a folder: it is renamed out of the way first.
 pub(super) fn remove(root: &Path, name: &str) -> Result<(), AgentError> {
     let (folder, aside) = (root.join(name), aside(root));
     let is_link = fs::symlink_metadata(&folder).map_err(AgentError::io(&folder))?.is_symlink();
     if is_link {
-        // What it leads to is not pudu's.
+        // The link's target is not pudu's.
         return fs::remove_file(&folder).map_err(AgentError::io(&folder));
     }
     fs::rename(&folder, &aside).map_err(AgentError::io(&folder))?;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// So many agents there may be before another can be made.
+/// Maximum number of agents before a new one is refused.
 pub(super) const FULL: usize = 100;
 
 /// Maximum length of a name, in characters.
@@ -55,10 +55,10 @@ pub enum AgentError {
         "`{0}` lies in the folder of older versions and is not changed there; move it from `agents` to `users/default/agents` in the home"
     )]
     Legacy(String),
-    /// It is everybody's, and was to be changed by someone who may change their own agents only.
+    /// The agent is shared, and the requester may change their own agents only.
     #[error("`{0}` is shared by everybody: an approver or an administrator changes it")]
     Shared(String),
-    /// A part of it cannot be.
+    /// A value of the agent is invalid.
     #[error("{0}")]
     Wrong(String),
     /// There are as many as there may be.

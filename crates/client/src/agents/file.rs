@@ -1,4 +1,4 @@
-//! An agent's two files, as text: read, checked and made anew.
+//! An agent's two files, as text: parsed, checked and rendered.
 //!
 //! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
@@ -16,7 +16,7 @@ const CONFIG: &str = "config.yaml";
 const SOUL: &str = "SOUL.md";
 /// Maximum size of a `config.yaml`, in bytes.
 const MAX_CONFIG_BYTES: u64 = 64 * 1024;
-/// The keys that count, and `name`, which the folder says already.
+/// The known keys, including `name`, which repeats the folder's name.
 const KEYS: [&str; 8] = [
     "name",
     "description",
@@ -27,7 +27,7 @@ const KEYS: [&str; 8] = [
     "tool_groups",
     "skills",
 ];
-/// The most tokens that an agent may say its replies have.
+/// Maximum reply length that an agent may set, in tokens.
 const MAX_TOKENS: u64 = 200_000;
 
 /// A file to write: its name and its bytes.
@@ -38,12 +38,12 @@ pub(super) fn is_agent(folder: &Path) -> bool {
     [CONFIG, SOUL].iter().any(|name| folder.join(name).is_file())
 }
 
-/// Reads the character of an agent; none if it has none. The error says what is wrong with it.
+/// Reads the character of an agent, if it has one. The error names the problem.
 pub(super) fn character(folder: &Path) -> Result<Option<String>, String> {
     text(&soul_path(folder), MAX_SOUL_BYTES as u64).map_err(|why| format!("its {SOUL} {why}"))
 }
 
-/// Reads an agent; returns also what is odd about its file. The error says what is wrong, and the mend.
+/// Reads an agent, and the problems of its file. The error names the problem and the fix.
 pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String> {
     let soul = character(folder)?;
     let config = mapping(folder)?;
@@ -60,10 +60,11 @@ pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String>
     Ok((profile, odd(&config).map_err(wrong)?))
 }
 
-/// Reads how an agent's model thinks and answers, from `thinking_enabled`, `reasoning_effort` and `model_settings`.
+/// Reads the thinking and sampling options of an agent's model, from `thinking_enabled`, `reasoning_effort` and
+/// `model_settings`.
 ///
 /// # Errors
-/// Returns which of them cannot be used.
+/// Returns the option that cannot be used.
 pub fn read_options(options: &Map<String, Value>) -> Result<(Option<Thinking>, Sampling), String> {
     Ok((thinking(options)?, sampling(options)?))
 }
@@ -92,7 +93,7 @@ fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Makes a `config.yaml`. What `kept` has besides stays. The error says why it would not be read back as it is.
+/// Renders a `config.yaml`. Other keys of `kept` stay. The error says why it could not be read back unchanged.
 pub(super) fn config(
     name: &str,
     profile: &AgentProfile,
@@ -133,7 +134,7 @@ pub(super) fn config(
     }
 }
 
-/// Writes how the model answers; null if nothing is said of it.
+/// Renders the model's sampling; null if nothing is set.
 fn settings(sampling: &Sampling) -> Value {
     let temperature = sampling.temperature.map(|temperature| ("temperature".to_owned(), temperature.into()));
     let max_tokens = sampling.max_tokens.map(|tokens| ("max_tokens".to_owned(), tokens.into()));
@@ -174,7 +175,7 @@ fn thinking(config: &Map<String, Value>) -> Result<Option<Thinking>, String> {
     }
 }
 
-/// Reads how the model answers.
+/// Reads the model's sampling.
 fn sampling(config: &Map<String, Value>) -> Result<Sampling, String> {
     let settings = match config.get("model_settings") {
         None | Some(Value::Null) => return Ok(Sampling::default()),
@@ -221,8 +222,8 @@ fn names(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, 
     }
 }
 
-/// Returns what is odd about the keys. One that looks as if it were to restrict the agent is an error: what it
-/// must not use would be used.
+/// Returns the unknown keys. One that looks like a misspelt restriction is an error, since ignoring it would lift the
+/// restriction.
 fn odd(config: &Map<String, Value>) -> Result<Vec<String>, String> {
     let mut odd = Vec::new();
     for key in config.keys().filter(|key| !KEYS.contains(&key.as_str())) {

@@ -5,7 +5,7 @@ use crate::Client;
 use pudu_base::UserId;
 
 impl Client {
-    /// Returns the handle on the agents that a user finds; shared ones alone without a user. What it does blocks;
+    /// Returns the handle on the agents that a user finds; shared ones alone without a user. Its methods block;
     /// [`Client::roster`] and [`Client::custom_agent`] do not.
     #[must_use]
     pub fn agents_of(&self, owner: Option<&UserId>, edits_shared: bool) -> Agents {
@@ -42,8 +42,8 @@ impl Client {
         }
     }
 
-    /// Returns a mark of the lead agent's soul: another one as soon as it is written, the same words included. `None` if
-    /// it cannot be read at the moment.
+    /// Returns a mark of the lead agent's soul, which changes with each write, even of the same text. `None` if it
+    /// cannot be read at the moment.
     pub async fn lead_soul_mark(&self) -> Option<String> {
         let agents = self.0.agents.clone();
         tokio::task::spawn_blocking(move || agents.lead_soul_mark()).await.ok().flatten()

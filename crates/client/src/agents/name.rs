@@ -2,9 +2,9 @@
 
 use super::error::{AgentError, MAX_NAME_CHARS, NameProblem};
 
-/// The agent that answers where nobody named another.
+/// Name of the agent that answers if no other is named.
 pub const LEAD: &str = "lead_agent";
-/// Names that mean something else where agents are chosen, or that the API has for itself.
+/// Names with another meaning where agents are chosen, or reserved by the API.
 const TAKEN: [&str; 6] = ["check", "default", "lead", "lead-agent", "list", "new"];
 
 /// Brings a name to DeerFlow's form.

@@ -1,12 +1,12 @@
 //! Places of agents.
 
-/// Where an agent is kept, and so whose it is.
+/// The place of an agent, which decides its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentPlace {
-    /// In the folder of the local user: it is everybody's.
+    /// In the folder of the local user, shared with all users.
     Shared,
-    /// In the folder of another user: it is that user's.
+    /// In the folder of another user, its owner.
     Own,
-    /// Where DeerFlow kept agents before people had their own: it is everybody's, and is not changed there.
+    /// In DeerFlow's folder from before users had agents: shared with all users, and not changed there.
     Legacy,
 }

@@ -10,15 +10,15 @@ pub const MAX_SOUL_BYTES: usize = 64 * 1024;
 pub struct AgentProfile {
     /// Its purpose, in a line for people.
     pub about: String,
-    /// The model that it wants; the default if not said.
+    /// The model; the default if none.
     pub model: Option<String>,
-    /// How hard the model thinks; as the conversation has it if not said.
+    /// The thinking effort of the model; the conversation's if none.
     pub thinking: Option<Thinking>,
-    /// How the model answers; as its configuration says if not said.
+    /// The sampling of the model; fields without a value follow its configuration.
     pub sampling: Sampling,
-    /// The groups of configured tools that it has; all if not said.
+    /// Its groups of configured tools; all if none.
     pub tool_groups: Option<Vec<String>>,
-    /// The skills that it has; all that are switched on if not said.
+    /// Its skills; all enabled ones if none.
     pub skills: Option<Vec<String>>,
     /// Its identity, for the system prompt.
     pub soul: String,

@@ -1,5 +1,5 @@
-//! Makes a new agent, or gives the lead agent its character. Only a conversation that was begun for that has it, and the
-//! name of a new one is that which people gave there.
+//! Makes a new agent, or gives the lead agent its character. Only a conversation begun for that has the tool, and
+//! people choose the name of a new agent there.
 
 use super::{AgentProfile, Agents, LEAD};
 use crate::audit::AuditLog;
@@ -13,9 +13,9 @@ pub(crate) const SETUP_AGENT: &str = "setup_agent";
 pub(crate) struct SetupAgent {
     pub(crate) agents: Agents,
     pub(crate) audit_log: AuditLog,
-    /// The name that it gets.
+    /// The new agent's name.
     pub(crate) name: String,
-    /// The skills that there are.
+    /// The existing skills.
     pub(crate) skills: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl TypedTool for SetupAgent {
     }
 }
 
-/// Refuses skills that there are not.
+/// Refuses unknown skills.
 pub(super) fn known_skills(wanted: Option<&[String]>, known: &[String]) -> Result<(), ToolError> {
     match wanted.unwrap_or_default().iter().find(|name| !known.contains(name)) {
         Some(name) => Err(ToolError(format!("there is no skill {name}; there are: {}", known.join(", ")))),
@@ -90,7 +90,7 @@ pub(super) fn known_skills(wanted: Option<&[String]>, known: &[String]) -> Resul
     }
 }
 
-/// Works on the disk where that may block. The error is for the model.
+/// Runs blocking file work. The error is for the model.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, super::AgentError> + Send + 'static,
 ) -> Result<T, ToolError> {

@@ -1,8 +1,9 @@
-//! Lets an agent change what it is, when people ask it to.
+//! Lets an agent change itself, on a user's request.
 //!
-//! A page that it reads may talk it into a call, and the change is everybody's: so somebody approves each, unless an
-//! operator says otherwise (`approvals.agent_changes`). It may give up tools and skills. That it gets more of them
-//! needs an operator as well: one who edits its file, or who names the tool in `approvals.tools`.
+//! A page that the agent reads may talk it into a call, and a change of a shared agent affects all users. So each
+//! change needs approval, unless an operator sets otherwise (`approvals.agent_changes`). The agent may give up tools
+//! and skills. To gain more, it needs an operator as well: one who edits its file, or who names the tool in
+//! `approvals.tools`.
 
 use super::{AgentChange, AgentProfile, Agents, notes::unknown_groups, setup_agent};
 use crate::{audit::AuditLog, setup::ToolGroups};
@@ -22,7 +23,7 @@ pub(crate) struct UpdateAgent {
     pub(crate) now: AgentProfile,
     /// The models, tool groups and skills that exist.
     pub(crate) known: AgentOptions,
-    /// Whether what somebody approves may give it more.
+    /// Whether an approved change may add tools and skills.
     pub(crate) approved: bool,
 }
 

@@ -1,19 +1,19 @@
-//! The model is told when most of a budget is spent.
+//! A hint to the model that most of a budget is spent.
 
 use super::{BudgetState, Meter};
 use pudu_base::{BoxFuture, BudgetScope, Request, RunFailure};
 use pudu_harness::{Middleware, RunState};
 
-/// How the hint begins, by which it is known that it was given.
+/// Beginning of the hint, by which an earlier one is found.
 const HINT: &str = "Most of the budget";
 
-/// Tells a run's model that little is left to spend.
+/// Middleware that hints to a run's model that little budget is left.
 pub(crate) struct BudgetHints {
     meter: Meter,
 }
 
 impl BudgetHints {
-    /// Makes that of a run.
+    /// Makes the middleware of a run.
     pub(crate) fn new(meter: Meter) -> Self {
         Self { meter }
     }

@@ -1,4 +1,4 @@
-//! The meter of a run: it lets model calls spend, and knows what they cost.
+//! The meter of a run: it reserves the cost of model calls, and records it.
 
 use super::{BudgetNotice, BudgetRule, BudgetSetup, BudgetState};
 use crate::{Client, RunTask};
@@ -18,28 +18,28 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Tokens that a reply may have within budgets, where nothing that the model is asked with says how many.
+/// Default maximum of a reply within budgets, in tokens, where neither the request nor the model has a limit.
 const DEFAULT_OUTPUT: u64 = 8_192;
-/// A reply of fewer tokens says too little to be worth a call.
+/// Minimum reply worth a call, in tokens.
 const LEAST_OUTPUT: i64 = 256;
-/// How long a call waits for others that may spend all that is left.
+/// Maximum time that a call waits for others that may spend the remaining budget.
 const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
-/// How often it looks whether another process has settled one of them.
+/// Interval at which a waiting call checks for settlements by another process.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A budget of one who spends, in whatever it is counted.
+/// A budget of a spender, in any unit.
 type BudgetKey = (BudgetScope, Option<BudgetPeriod>);
 
-/// Whose calls are metered.
+/// Meters the calls of one run.
 #[derive(Clone)]
 pub(crate) struct Meter {
     client: Client,
     thread: ThreadId,
     run: RunId,
     spender: Spender,
-    /// Budgets that did not suffice for the model that was asked, so that the cheaper one answered.
+    /// Budgets that did not suffice for the requested model, so that the cheaper one answered.
     too_dear: Arc<Mutex<BTreeSet<BudgetKey>>>,
-    /// Tells the time, in milliseconds since 1970.
+    /// Returns the time, in milliseconds since 1970.
     clock: fn() -> i64,
 }
 
@@ -59,7 +59,7 @@ impl Meter {
         Self { clock, ..self }
     }
 
-    /// Begins a call: reserves what it may cost, and chooses the model that answers.
+    /// Begins a call: reserves its maximum cost, and chooses the model that answers.
     pub(super) async fn open(
         &self,
         model: &Arc<dyn Model>,
@@ -93,14 +93,14 @@ impl Meter {
         Ok(call)
     }
 
-    /// Reserves what a call may cost, if there are budgets. It waits for others that may spend all that is left, unless it
-    /// is one that nobody waits for. A call that is tried anew may cost as much as the try before.
+    /// Reserves the maximum cost of a call, if there are budgets. It waits for others that may spend the remaining
+    /// budget, unless it is a call that no user waits for. A retried call may cost as much as the attempt before.
     async fn reserve(&self, call: &mut OpenCall) -> Result<(), ModelError> {
         let (began, mut waited) = (Instant::now(), false);
         loop {
             let setup = self.client.setup().budgets.clone();
             let caller = call.call.caller;
-            // What is learnt of a conversation is learnt after its run, whose own budget is no matter then.
+            // Memory learns from a conversation after its run, so the run's own budget does not apply.
             let is_of_run =
                 |rule: &BudgetRule| rule.scope == BudgetScope::Run && caller == ModelCaller::Memory;
             let rules = setup.rules.of(Some(&self.run), &self.spender);
@@ -112,13 +112,13 @@ impl Meter {
             let at = call.call.at;
             let freed = self.client.0.settled.notified();
             let mut freed = std::pin::pin!(freed);
-            // Before the look, so that nothing is missed in between.
+            // Enabled before the check, so that no settlement in between is missed.
             freed.as_mut().enable();
             let is_hurried =
                 matches!(caller, ModelCaller::Memory | ModelCaller::Title | ModelCaller::Assistance);
             let waits = !is_hurried && began.elapsed() < MAX_WAIT;
             let limits = rules.iter().map(|(rule, subject)| rule.limit(subject, at)).collect();
-            // The request of a try that is made anew is written already.
+            // The request of a retry is fixed already.
             let cheaper = if call.most.is_none() { self.cheaper(&setup, call) } else { None };
             let reservation = Reservation {
                 call: call.call.clone(),
@@ -166,8 +166,8 @@ impl Meter {
         self.too_dear.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the store for a reservation. Whoever waited for others looks before it writes: one settlement wakes everybody
-    /// who waits, whatever for.
+    /// Asks the store for a reservation. A call that waited reads before it writes, because one settlement wakes all
+    /// waiting calls, of any budget.
     async fn ask(
         &self,
         call: &mut OpenCall,
@@ -187,8 +187,8 @@ impl Meter {
         outcome
     }
 
-    /// Returns the cheaper model, what the call may cost with it, and from which share on it answers; none if the request
-    /// does not fit into its window.
+    /// Returns the cheaper model, the maximum cost of the call with it, and the share from which it answers; none if
+    /// the request does not fit into its window.
     fn cheaper(&self, setup: &BudgetSetup, call: &OpenCall) -> Option<(Arc<dyn Model>, CallOffer, i64)> {
         let cheaper = setup.rules.cheaper.as_ref()?;
         let model = setup.cheaper.clone().filter(|model| model.name() != call.model.name())?;
@@ -197,7 +197,7 @@ impl Meter {
         fits.then(|| (model, offer, i64::from(cheaper.from)))
     }
 
-    /// Returns the budget of which most is spent, if it is enough to be told, and its share in percent.
+    /// Returns the budget with the largest spent share, if it reaches the warning share, and that share in percent.
     pub(super) async fn nearing(&self) -> Option<(BudgetState, i64)> {
         let setup = self.client.setup().budgets.clone();
         let all = self.standings(&setup).await.ok()?;
@@ -211,9 +211,9 @@ impl Meter {
             .then(|| (rule.state(&subject, standing, (self.clock)()), (share / 10).min(100)))
     }
 
-    /// Returns the budgets of which little is left, or too little for the model that was asked, and of which nobody has
-    /// told people yet; they count as told from here on. A run's own is over with it, and of the one that refused a call
-    /// people hear more.
+    /// Returns the budgets that are nearly used up, or too small for the requested model, and that were not reported
+    /// yet; they are recorded as reported. A run's own budget ends with the run, and a budget that refused a call has
+    /// its own message.
     pub(crate) async fn notices(&self, refused: Option<&UsedBudget>) -> Vec<BudgetNotice> {
         let refused = refused.filter(|used| !used.busy).map(|used| (used.scope, used.period));
         let too_dear = self.too_dear().clone();
@@ -223,7 +223,7 @@ impl Meter {
         let near = standings.into_iter().filter(|(rule, _, standing)| {
             let near =
                 standing.spent.saturating_mul(1000) >= rule.limit.saturating_mul(i64::from(setup.rules.warn));
-            // A person's is their own affair: it is told in a private chat.
+            // A user's budget is private: it is reported only in a private chat.
             let told_here = rule.scope != BudgetScope::Person || self.spender.room.is_none();
             let told_elsewhere = refused == Some((rule.scope, rule.period));
             let near = (near || is_too_dear(rule)) && !told_elsewhere;
@@ -266,28 +266,28 @@ impl Meter {
     }
 }
 
-/// A limit that nobody can look at is kept all the same.
+/// A limit that cannot be read is enforced all the same.
 fn unknown(error: &StoreError) -> ModelError {
     tracing::error!(%error, "failed to reserve budget");
     ModelError::Unreachable("nobody can tell just now what may be spent".to_owned())
 }
 
-/// Returns what a call may cost if this model answers it.
+/// Returns the maximum cost of a call if this model answers it.
 fn offer(setup: &BudgetSetup, model: &dyn Model, input: u64, wanted: Option<u32>) -> CallOffer {
     let wanted = wanted.map(u64::from);
     let output = wanted.or_else(|| model.max_output()).unwrap_or(DEFAULT_OUTPUT);
-    // Any of those that take its place may answer, so that each cost is the dearest one's.
+    // Any of its substitutes may answer, so each cost is the highest one.
     let costs = model.answerers().into_iter().map(|name| {
         setup.price(&name).map(|price| OfferCost {
             currency: price.currency.clone(),
-            // All of it may be written into the provider's cache, which may cost more.
+            // The whole prompt may be written to the provider's cache, which may cost more.
             input: price
                 .micros(Usage::plain(input, 0))
                 .max(price.micros(Usage { cache_writes: input, ..Usage::plain(input, 0) })),
             output: price.micros(Usage::plain(0, output)),
         })
     });
-    // Costs in two currencies cannot be compared: that is as if nothing had a price.
+    // Costs in two currencies cannot be compared and are treated as no price.
     let dearer = |one: Option<OfferCost>, other: Option<OfferCost>| {
         let (one, other) = one.zip(other).filter(|(one, other)| one.currency == other.currency)?;
         let (input, output) = (one.input.max(other.input), one.output.max(other.output));
@@ -297,7 +297,7 @@ fn offer(setup: &BudgetSetup, model: &dyn Model, input: u64, wanted: Option<u32>
     CallOffer { model: model.name().to_owned(), input: tokens(input), output: tokens(output), cost }
 }
 
-/// Returns the budgets that would refuse a request though nothing were spent, whichever model is asked.
+/// Returns the budgets that would refuse a request even if nothing were spent, whichever model is asked.
 pub(crate) fn too_small(setup: &BudgetSetup, model: &dyn Model, request: &Request) -> Vec<UsedBudget> {
     let (input, wanted) = (estimated_tokens(request), request.sampling.max_tokens);
     let models = [Some(model), setup.cheaper.as_deref()].into_iter().flatten();
@@ -313,38 +313,38 @@ fn tokens(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A call that is under way. It is settled once: when its reply is whole, when it fails, or when nobody reads on.
+/// A call in progress. It is settled once: when its reply is complete, when it fails, or when it is dropped.
 pub(super) struct OpenCall {
     meter: Meter,
     call: ModelCall,
-    /// Tokens that the reply may have, if the request says it.
+    /// Maximum number of reply tokens, if the request sets one.
     wanted: Option<u32>,
     /// The model that is asked.
     pub(super) model: Arc<dyn Model>,
-    /// Whether that is the cheaper one.
+    /// Whether `model` is the cheaper one.
     pub(super) is_cheaper: bool,
     /// Tokens of a reply that are reserved, if any.
     most: Option<u32>,
-    /// The name of the model that answers.
+    /// The name of the answering model.
     by: String,
-    /// Tokens of the prompt, as they are estimated.
+    /// Estimated tokens of the prompt.
     input: u64,
-    /// Tries that are settled.
+    /// Number of settled attempts.
     tries: u32,
-    /// Bytes of this try's reply so far.
+    /// Bytes of this attempt's reply so far.
     heard: u64,
-    /// What the provider told of this try.
+    /// The provider's usage of this attempt.
     usage: Option<Usage>,
     reserved: bool,
     state: CallState,
 }
 
-/// How far a call is.
+/// State of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallState {
-    /// Its reservation is on its way into the store, and comes there whoever waits for it.
+    /// Its reservation is being written to the store, and is completed even if the caller stops waiting.
     Reserving,
-    /// It may cost something.
+    /// It may have a cost.
     Open,
     /// It is settled, or was not made.
     Closed,
@@ -362,7 +362,7 @@ impl OpenCall {
         }
     }
 
-    /// Makes a request fit for the model that is asked, and for what it may spend.
+    /// Adapts a request to the model and to the reserved reply tokens.
     pub(super) fn fit(&self, mut request: Request) -> Request {
         if !self.model.supports_vision() {
             request.images.clear();
@@ -371,10 +371,10 @@ impl OpenCall {
         request
     }
 
-    /// Takes note of a piece of the reply. Before another try it reserves what that may cost.
+    /// Records a piece of the reply. Before another attempt, reserves its cost.
     ///
     /// # Errors
-    /// When a budget does not allow another try.
+    /// When a budget does not allow another attempt.
     pub(super) async fn hear(&mut self, delta: &Delta) -> Result<(), ModelError> {
         match delta {
             Delta::Text(text) | Delta::Reasoning(text) => self.heard += text.len() as u64,
@@ -396,7 +396,7 @@ impl OpenCall {
         self.end(error.is_free());
     }
 
-    /// Settles a try after which another is made, and returns whether that needs a reservation of its own.
+    /// Settles an attempt that is followed by another, and returns whether that needs a reservation of its own.
     fn try_ended(&mut self, free_if_nothing_came: bool) -> bool {
         let spent = self.spent(free_if_nothing_came);
         self.tries += 1;
@@ -422,7 +422,7 @@ impl OpenCall {
         }
     }
 
-    /// Takes what this try cost: as its provider told it, or as much as was sent and came back.
+    /// Takes the cost of this attempt: the provider's usage, or an estimate from the sent and received amounts.
     fn spent(&mut self, free_if_nothing_came: bool) -> Option<CallSpending> {
         let (usage, heard) = (self.usage.take(), std::mem::take(&mut self.heard));
         if usage.is_none() && heard == 0 && free_if_nothing_came {
@@ -437,8 +437,8 @@ impl OpenCall {
 }
 
 impl Drop for OpenCall {
-    /// Nobody reads on: the provider has read the prompt, and written what came. A call that was only reserved was not
-    /// made.
+    /// The reader stopped: the provider has read the prompt, and written the received part. A call that was only
+    /// reserved was not made.
     fn drop(&mut self) {
         if self.state == CallState::Reserving {
             let (client, call) = (self.meter.client.clone(), self.call.id.clone());

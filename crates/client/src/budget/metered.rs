@@ -5,7 +5,7 @@ use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use std::sync::Arc;
 
-/// Wraps a model, with its retries and those that take its place, for the calls of one run.
+/// Wraps a model, with its retries and substitutes, for the calls of one run.
 struct MeteredModel {
     model: Arc<dyn Model>,
     meter: Meter,
@@ -61,7 +61,7 @@ enum Metering {
     Waiting { model: Arc<dyn Model>, meter: Meter, request: Box<Request> },
     /// Its reply comes. It is settled when this is dropped, if not before.
     Reading { reply: ModelStream, call: Box<OpenCall> },
-    /// Nothing more comes.
+    /// No more pieces come.
     Over,
 }
 

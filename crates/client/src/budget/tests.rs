@@ -140,7 +140,7 @@ impl Scene {
     }
 
     async fn spent(&self) -> Vec<SpendingSum> {
-        // What was settled is written before what comes later.
+        // Settlements are written before later writes.
         self.client.0.db.save_position("telegram", "1", 1).await.unwrap();
         let today = SpendingFilter::UserSince(UserId::local(), now());
         self.client.0.db.spending(&today).await.unwrap()
@@ -221,11 +221,11 @@ async fn a_call_is_reserved_at_the_price_of_the_dearest_model_that_may_answer_it
     let both = Arc::new(pudu_harness::Fallback::new(small.clone(), vec![large]));
     let request = Request { system: "x".repeat(3_000), ..Request::default() };
     metered(both, &scene.meter()).stream(request).collect::<Vec<_>>().await;
-    // The large one's prompt costs ten thousand of it, and the small one's a tenth of that.
+    // The large model's prompt costs ten thousand, and the small one's a tenth of that.
     assert_eq!(small.asked()[0].most, Some(500));
 }
 
-/// What is learnt after a run is learnt though the run's own budget is spent, and waits for nobody.
+/// Learning after a run works although the run's own budget is spent, and does not wait.
 #[tokio::test]
 async fn what_is_learnt_heeds_no_runs_budget_and_does_not_wait_for_others() {
     let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
@@ -396,7 +396,7 @@ async fn each_try_counts_as_its_provider_told_it_or_as_it_was_estimated() {
         let scene = Scene::new([model.clone()], rules([everybody()])).await;
         let asked = metered(model.clone(), &scene.meter());
         let request = Request { system: "x".repeat(3_000), ..Request::default() };
-        // Nobody reads on after so many pieces.
+        // The reader stops after this number of pieces.
         asked.stream(request).take(read).collect::<Vec<_>>().await;
         let spent = scene.spent().await;
         let sums: Vec<_> = spent.iter().map(|sum| (sum.calls, sum.unreported, sum.usage.total())).collect();
@@ -442,7 +442,7 @@ async fn without_budgets_calls_are_settled_all_the_same_and_nothing_is_reserved(
         (sum.usage.total(), cost, sum.caller.as_str()),
         (1_100, Some(12_000), ModelCaller::Lead.as_str())
     );
-    // Messages, the run's beginning (perhaps with the answer), the answer with what it cost, and the run's end.
+    // Messages, the run's beginning (perhaps with the answer), the answer with its cost, and the run's end.
     assert!(commits <= 4, "a settlement has a transaction of its own: {commits}");
 }
 
@@ -469,7 +469,7 @@ async fn a_budget_in_money_bounds_what_a_reply_may_cost() {
     );
 }
 
-/// Proves that a run that is stopped while its call is reserved takes nothing away from others.
+/// A run that is stopped while its call is reserved takes nothing from others.
 #[tokio::test]
 async fn a_reservation_that_nobody_waits_for_any_more_is_given_back() {
     let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);

@@ -1,8 +1,8 @@
-//! Which domains a sandbox reaches: a name, or `*.` and a name for all below it, and a port if it is an odd one.
+//! Domains that a sandbox reaches: a name, or `*.` and a name for all below it, and a port other than 80 and 443.
 
 use std::fmt;
 
-/// Ports that need not be named.
+/// Ports allowed without being named.
 const USUAL: [u16; 2] = [80, 443];
 
 /// A domain, or all domains below one.

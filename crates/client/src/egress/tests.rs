@@ -17,7 +17,7 @@ impl Resolver for Book {
     }
 }
 
-/// A proxy, a server that says what it heard, and the server's port.
+/// A proxy, a server that echoes the received head, and the server's port.
 struct Stage {
     proxy: SocketAddr,
     port: u16,

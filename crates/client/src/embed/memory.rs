@@ -8,7 +8,7 @@ use crate::{
 use serde_json::{Value, json};
 
 impl Client {
-    /// Returns what is remembered. It is read anew each time.
+    /// Returns a memory, read again at each call.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -16,7 +16,7 @@ impl Client {
         shown(self.memories().read(of).await)
     }
 
-    /// Returns what is remembered, as [`Client::get_memory`] does: nothing has to be forgotten before.
+    /// Returns a memory, as [`Client::get_memory`] does: there is no cache to clear.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -24,7 +24,7 @@ impl Client {
         self.get_memory(of).await
     }
 
-    /// Forgets everything that any agent remembers of a user, and returns what is left.
+    /// Deletes all memory of a user, of every agent, and returns the empty memory.
     ///
     /// # Errors
     /// When its files cannot be written.
@@ -33,7 +33,7 @@ impl Client {
         self.get_memory(of).await
     }
 
-    /// Returns everything as one document, which [`Client::import_memory`] reads.
+    /// Returns the whole memory as one document, which [`Client::import_memory`] reads.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -41,19 +41,19 @@ impl Client {
         self.memories().export(of).await
     }
 
-    /// Replaces what is remembered by a document, and returns what is remembered then.
+    /// Replaces a memory by a document, and returns the new memory.
     ///
     /// # Errors
-    /// When it is none, or its files cannot be written.
+    /// When it is not such a document, or the files cannot be written.
     pub async fn import_memory(&self, of: &MemoryOf, document: Value) -> Result<Value, MemoryTrouble> {
         self.memories().import(of, document).await?;
         self.get_memory(of).await
     }
 
-    /// Remembers a fact, and returns the memory with it.
+    /// Stores a fact, and returns the memory with it.
     ///
     /// # Errors
-    /// When it cannot be: it is empty, too long, known already, or its files cannot be written.
+    /// When it is empty, too long or already known, or the files cannot be written.
     pub async fn create_memory_fact(&self, of: &MemoryOf, fact: AddedFact) -> Result<Value, MemoryTrouble> {
         shown(self.memories().add(of, fact.into()).await)
     }
@@ -71,7 +71,7 @@ impl Client {
         shown(self.memories().edit(of, id, change.into()).await)
     }
 
-    /// Forgets a fact, and returns the memory without it.
+    /// Deletes a fact, and returns the memory without it.
     ///
     /// # Errors
     /// When there is none with that id, or its files cannot be written.
@@ -80,7 +80,7 @@ impl Client {
         self.get_memory(of).await
     }
 
-    /// Returns how memory is set up.
+    /// Returns the settings of memory.
     #[must_use]
     pub fn get_memory_config(&self) -> Value {
         let setup = self.setup();
@@ -88,7 +88,7 @@ impl Client {
         memory::settings(memory.map(|memory| (&memory.rules, memory.named.as_deref())))
     }
 
-    /// Returns how memory is set up, and what is remembered.
+    /// Returns the settings of memory, and the memory.
     ///
     /// # Errors
     /// When its files cannot be read.

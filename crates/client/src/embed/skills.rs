@@ -9,12 +9,12 @@ use crate::{
 use std::path::Path;
 
 impl Client {
-    /// Lists everybody's skills, by name.
+    /// Lists the shared skills, by name.
     pub async fn list_skills(&self) -> SkillList {
         SkillList { skills: self.catalog().await.entries.iter().map(ListedSkill::from).collect() }
     }
 
-    /// Returns one of everybody's skills.
+    /// Returns a shared skill.
     ///
     /// # Errors
     /// When there is none of this name.
@@ -23,10 +23,10 @@ impl Client {
         catalog.get(name).map(ListedSkill::from).ok_or_else(|| SkillError::Unknown(name.to_owned()))
     }
 
-    /// Switches a skill on or off, from the next run on: one of this user's, or, for [`UserId::local`], one of everybody's.
+    /// Enables or disables a skill, from the next run on: one of this user's, or, for [`UserId::local`], a shared one.
     ///
     /// # Errors
-    /// When there is none of this name, or that cannot be kept.
+    /// When there is none of this name, or the state cannot be stored.
     pub async fn update_skill(
         &self,
         whose: &UserId,
@@ -38,16 +38,16 @@ impl Client {
         Ok(ListedSkill::from(&entry))
     }
 
-    /// Installs a skill for everybody from an archive of this machine. It is scanned.
+    /// Installs a shared skill from a local archive, after scanning it.
     ///
     /// # Errors
-    /// When the archive is none, the scan blocks it, or there is such a skill.
+    /// When the archive is invalid, the scan blocks it, or the skill exists already.
     pub async fn install_skill(&self, archive: &Path) -> Result<InstalledSkill, SkillError> {
         let archive = archive.to_owned();
         self.with_skills(move |skills| skills.install(&archive, false)).await.map(InstalledSkill::from)
     }
 
-    /// Works on skills where it may block.
+    /// Runs blocking work on skills.
     ///
     /// # Errors
     /// When the work fails.

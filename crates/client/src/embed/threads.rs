@@ -77,7 +77,7 @@ impl Client {
         Ok(ValuesWriter::default().write(&state, Some(&thread.title)))
     }
 
-    /// Returns the goal of a thread, or that it has none. [`Client::clear_goal`] takes it away.
+    /// Returns the goal of a thread, or that it has none. [`Client::clear_goal`] removes it.
     ///
     /// # Errors
     /// When the store fails.
@@ -85,7 +85,7 @@ impl Client {
         Ok(goal::answer(self.state(thread).await?.goal.as_ref()))
     }
 
-    /// Sets the goal of a thread, towards which its runs go on by themselves so often, and returns it.
+    /// Sets the goal of a thread, with the maximum number of automatic continuations of its runs, and returns it.
     ///
     /// # Errors
     /// When it cannot be one, a run works on the thread, or the store fails.

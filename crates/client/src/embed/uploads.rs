@@ -12,22 +12,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// So many uploads are listed.
+/// Maximum number of listed uploads.
 const LISTED: usize = 10_000;
 
-/// A file that is to be taken in, outside of the thread's folder. It is gone when this is, unless it was moved.
+/// A file to be uploaded, outside of the thread's folder. It is deleted on drop, unless it was moved.
 #[derive(Debug)]
 pub struct UploadPart {
-    /// The name by which it came.
+    /// The original name.
     pub name: String,
     /// Its place on disk.
     pub path: PathBuf,
 }
 
-/// Reason why files were not taken in: none of them was.
+/// Reason why no file was uploaded.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// There is no plain file, but nothing or a folder.
+    /// The path is not a plain file.
     #[error("{} is no file", .0.display())]
     NoFile(PathBuf),
     /// A file could not be read, or copied.
@@ -48,13 +48,13 @@ pub enum UploadError {
 
 impl Drop for UploadPart {
     fn drop(&mut self) {
-        // An error means that it was moved.
+        // An error means that the file was moved.
         std::fs::remove_file(&self.path).ok();
     }
 }
 
 impl Client {
-    /// Names a file to be, for [`Client::take_uploads`].
+    /// Returns the path of a new file for [`Client::take_uploads`].
     ///
     /// # Errors
     /// When the folder for it cannot be made.
@@ -65,11 +65,11 @@ impl Client {
         Ok(UploadPart { name: name.to_owned(), path })
     }
 
-    /// Copies files of this machine in among a thread's uploads, which begins with them if it is new: all of them or none.
-    /// Documents get their text beside them.
+    /// Copies local files into a thread's uploads, all or none; a new thread is created. Documents get their text
+    /// beside them.
     ///
     /// # Errors
-    /// When one of them is no plain file, which is looked at first, or cannot be taken in.
+    /// When a path is not a plain file, which is checked first, or a file cannot be uploaded.
     pub async fn upload_files(&self, thread: &str, paths: &[PathBuf]) -> Result<UploadedFiles, UploadError> {
         for path in paths {
             if !tokio::fs::metadata(path).await.is_ok_and(|found| found.is_file()) {
@@ -93,10 +93,10 @@ impl Client {
         Ok(part)
     }
 
-    /// Moves files in among a thread's uploads: all of them or none. With `convert` documents get their text beside them.
+    /// Moves files into a thread's uploads, all or none. With `convert` documents get their text beside them.
     ///
     /// # Errors
-    /// When one of them cannot be taken in, or the store fails.
+    /// When a file cannot be uploaded, or the store fails.
     pub async fn take_uploads(
         &self,
         folder: &ThreadFolder,
@@ -107,7 +107,7 @@ impl Client {
         // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
         let _kept = self.keep_files().await;
         let (db, thread) = (self.0.db.within(crate::follow::STORE_TIMEOUT), &folder.thread);
-        // A thread that is there stays whose it is.
+        // An existing thread keeps its owner.
         db.thread_used(folder, account, now()).await?;
         let mut kept: Vec<SharedFile> = Vec::new();
         for part in parts {
@@ -143,7 +143,7 @@ impl Client {
         Ok(UploadList { count: files.len(), files })
     }
 
-    /// Removes an upload, and the text that was made of it.
+    /// Removes an upload, and the text made from it.
     ///
     /// # Errors
     /// When there is none of this name, or it cannot be removed.

@@ -1,4 +1,4 @@
-//! Files of memory, and the index that goes with them.
+//! Files of memory, and their index.
 
 use super::rules::{MemoryOf, MemoryTrouble};
 use crate::Client;
@@ -16,16 +16,16 @@ use std::{
     time::Duration,
 };
 
-/// So many turns are looked at for one fact that is forgotten.
+/// Limits of the search for turns that speak of a forgotten fact.
 const TURNS_TO_FORGET: RecallLimits = RecallLimits { facts: 0, turns: 200 };
 
-/// Number of memories whose digest a process keeps.
+/// Maximum number of memories whose digest a process keeps.
 const MAX_KNOWN_MEMORIES: usize = 10_000;
 
-/// Number of times that a memory is indexed for one question, while others change it.
+/// Maximum number of times that a memory is indexed for one question, while others change it.
 const MAX_INDEX_TRIES: usize = 3;
 
-/// What is remembered in a home: the files, and the store's index of them.
+/// The memories of a home: the files, and the store's index of them.
 #[derive(Clone)]
 pub struct Memories {
     db: Db,
@@ -34,7 +34,7 @@ pub struct Memories {
     indexed: Arc<IndexedMemories>,
 }
 
-/// Digests of the memories whose facts are known to be in the index, as this process saw them last.
+/// Digests of the memories whose facts are known to be in the index, as last seen by this process.
 #[derive(Default)]
 pub(crate) struct IndexedMemories(Mutex<HashMap<RecallScope, String>>);
 
@@ -65,18 +65,18 @@ impl Client {
 }
 
 impl Memories {
-    /// Names the home and the store that has its index.
+    /// Sets the home and the store with its index.
     #[must_use]
     pub fn new(db: Db, home: &Path, options: MemoryOptions) -> Self {
         Self { db, home: home.to_owned(), options, indexed: Arc::default() }
     }
 
-    /// The numbers that it works by.
+    /// Returns the memory options.
     pub(super) fn options(&self) -> MemoryOptions {
         self.options.clone()
     }
 
-    /// Returns what is remembered.
+    /// Returns a memory.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -85,7 +85,7 @@ impl Memories {
         self.work(move |store, now| store.read(&scope, now)).await
     }
 
-    /// Returns a memory, once the index has its facts: another program may have written or deleted some.
+    /// Returns a memory after indexing its facts, because another program may have written or deleted some.
     pub(super) async fn read_indexed(&self, of: &MemoryOf) -> Result<MemoryDocument, MemoryTrouble> {
         let mut document = self.read(of).await?;
         for _ in 0..MAX_INDEX_TRIES {
@@ -101,7 +101,7 @@ impl Memories {
             let is_there = |id: &str| document.facts.iter().any(|fact| fact.id.as_str() == id);
             let gone: Vec<String> = indexed.into_keys().filter(|id| !is_there(id)).collect();
             self.db.unindex(&scope, RecallKind::Fact, &gone).await?;
-            // A fact that was forgotten meanwhile is taken out by the next try.
+            // The next try removes a fact that was forgotten meanwhile.
             document = self.read(of).await?;
             if digest_of(&document) == digest {
                 self.indexed.note(scope, digest);
@@ -110,7 +110,7 @@ impl Memories {
         Ok(document)
     }
 
-    /// Works on the files, where that may block.
+    /// Runs blocking work on the files.
     async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(MemoryStore, i64) -> Result<T, MemoryError> + Send + 'static,
@@ -120,7 +120,7 @@ impl Memories {
         Ok(done.await.map_err(|_| MemoryTrouble::Broken)??)
     }
 
-    /// Changes a memory and brings the index to what was done.
+    /// Changes a memory and updates the index.
     pub(super) async fn change<T: Send + 'static>(
         &self,
         of: &MemoryOf,
@@ -133,10 +133,10 @@ impl Memories {
         Ok(done)
     }
 
-    /// Remembers what a person says to be remembered, and returns its id.
+    /// Stores a fact at a person's request, and returns its id.
     ///
     /// # Errors
-    /// When it cannot be: it is empty, too long, known already, or its files cannot be written.
+    /// When it is empty, too long or already known, or the files cannot be written.
     pub async fn remember(
         &self,
         of: &MemoryOf,
@@ -161,10 +161,10 @@ impl Memories {
         Ok(id.to_string())
     }
 
-    /// Adds a fact that a person writes down themselves, and returns the memory with it.
+    /// Adds a fact written by a person, and returns the memory with it.
     ///
     /// # Errors
-    /// When it cannot be: it is empty, too long, known already, or its files cannot be written.
+    /// When it is empty, too long or already known, or the files cannot be written.
     pub async fn add(&self, of: &MemoryOf, fact: NewFact) -> Result<MemoryDocument, MemoryTrouble> {
         let (_, done) = self.change(of, move |store, scope, now| store.add(scope, fact, now)).await?;
         Ok(done.document)
@@ -188,8 +188,8 @@ impl Memories {
         Ok(done.document)
     }
 
-    /// Forgets a fact for good, with what people said that speaks of it, as far as that is found by a search. What stands
-    /// in a conversation stays there.
+    /// Deletes a fact for good, with the indexed turns that speak of it, as far as a search finds them. Messages in a
+    /// conversation stay there.
     ///
     /// # Errors
     /// When there is none with that id, or its files cannot be written.
@@ -208,7 +208,7 @@ impl Memories {
         Ok(self.db.purge_write_log().await?)
     }
 
-    /// Takes the turns out of the index that speak of a fact.
+    /// Removes the turns that speak of a fact from the index.
     async fn forget_turns(&self, of: &MemoryOf, fact: &Fact) -> Result<(), MemoryTrouble> {
         let found = self.db.recall(&of.indexed(), &fact.content, TURNS_TO_FORGET).await?.turns;
         let found =
@@ -218,19 +218,19 @@ impl Memories {
         Ok(self.db.unindex(&of.indexed(), RecallKind::Turn, &docs).await?)
     }
 
-    /// Forgets all that is remembered of a user or a room, of every agent.
+    /// Deletes all memory of a user or a room, of every agent.
     ///
     /// # Errors
     /// When it cannot be removed.
     pub async fn forget_all(&self, of: &MemoryOf) -> Result<(), MemoryTrouble> {
         let user = of.user.clone();
-        // The index first: what is found no more is told no more.
+        // The index first: a fact that is not found is not recalled.
         self.db.forget_user(&of.user).await?;
         self.work(move |store, now| store.clear(&user, now).map(drop)).await?;
         Ok(self.db.purge_write_log().await?)
     }
 
-    /// Returns everything that is remembered as one document, which [`Memories::import`] and DeerFlow read.
+    /// Returns the whole memory as one document, which [`Memories::import`] and DeerFlow read.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -239,11 +239,10 @@ impl Memories {
         self.work(move |store, now| store.export(&scope, now)).await
     }
 
-    /// Replaces what is remembered by a document: what it does not have is forgotten for good. Returns the number of
-    /// facts.
+    /// Replaces a memory by a document: facts missing from it are deleted for good. Returns the number of facts.
     ///
     /// # Errors
-    /// When it is no such document, or its files cannot be written.
+    /// When it is not such a document, or the files cannot be written.
     pub async fn import(&self, of: &MemoryOf, document: Value) -> Result<usize, MemoryTrouble> {
         let import = move |store: &MemoryStore, scope: &MemoryScope, now| {
             Ok(((), store.import(scope, &document, now)?))
@@ -253,13 +252,13 @@ impl Memories {
         Ok(done.document.facts.len())
     }
 
-    /// Counts that facts were looked up.
+    /// Counts uses of facts.
     pub(super) async fn note_used(&self, of: &MemoryOf, used: Vec<FactId>) -> Result<(), MemoryTrouble> {
         let scope = of.scope()?;
         self.work(move |store, now| store.note_used(&scope, &used, now)).await
     }
 
-    /// Merges the memory of a user into that of another one, who is the same person. To do it again changes nothing.
+    /// Merges the memory of a user into that of another user, who is the same person. Repeating it changes nothing.
     pub(super) async fn merge(&self, merge: &MemoryMerge) -> Result<(), MemoryTrouble> {
         let MemoryMerge { source, target } = merge.clone();
         let merged = self.work(move |store, now| store.merge(&source, &target, now)).await?;
@@ -272,7 +271,7 @@ impl Memories {
         Ok(self.db.purge_write_log().await?)
     }
 
-    /// Forgets facts that were neither confirmed nor changed for so long, of everybody.
+    /// Deletes the facts of all users that were neither confirmed nor changed for `age`.
     pub(crate) async fn forget_older(&self, age: Duration) -> Result<(), MemoryTrouble> {
         let before = now() - millis(age);
         let agents = self.work(|store, _| store.everybody()).await?;
@@ -281,7 +280,7 @@ impl Memories {
             let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {
                 Ok(((), store.expire(scope, before, now)?))
             };
-            // One that cannot be worked on keeps nobody else's.
+            // A memory that fails does not stop the others.
             if let Err(error) = self.change(&of, expire).await {
                 tracing::warn!(user = %of.user, %error, "failed to forget old facts");
             }
@@ -289,9 +288,9 @@ impl Memories {
         Ok(())
     }
 
-    /// Brings the index to what was committed.
+    /// Updates the index after a commit.
     async fn index(&self, of: &MemoryOf, done: &Committed) -> Result<(), MemoryTrouble> {
-        // All of them: DeerFlow may have written some since.
+        // All facts: DeerFlow may have written some since.
         let entries: Vec<RecallEntry> = done.document.facts.iter().map(|fact| entry(of, fact)).collect();
         self.db.index(&entries).await?;
         let gone = done.superseded.iter().chain(&done.forgotten).map(ToString::to_string);
@@ -299,7 +298,7 @@ impl Memories {
     }
 }
 
-/// Returns a digest of the facts that an index has.
+/// Returns a digest of the facts in an index.
 fn digest_of(document: &MemoryDocument) -> String {
     let facts = document.facts.iter().map(|fact| format!("{}\0{}\0", fact.id, fact.content));
     pudu_base::digest(facts.collect::<String>())
@@ -397,7 +396,7 @@ mod tests {
         }
         memories.forget_older(Duration::from_secs(3_600)).await.unwrap();
         assert_eq!(found(&memories, &of(None), "tea").await, (1, 0));
-        // A moment that is to come makes them old.
+        // A moment in the future makes the facts old.
         let before = now() + 1_000;
         for agent in [None, Some("poet")] {
             let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {

@@ -1,9 +1,9 @@
-//! Learning from conversations: once one pauses, a model reads what people said in it since it was read last, and
-//! proposes facts. What of that is kept is decided by rules that no words get round ([`pudu_memory::extract`]).
+//! Learning from conversations: once one pauses, a model reads its messages since the last reading, and proposes facts.
+//! Fixed rules decide which are kept, and no message can change them ([`pudu_memory::extract`]).
 //!
-//! Conversations that wait are in the store, so that a stop of the daemon loses none. Whoever reads one claims it first, so
-//! that of several processes one does; and how far it was read is noted with the facts themselves, so that a death between
-//! the facts and the note in the store makes nothing twice.
+//! Waiting conversations are in the store, so that a stop of the daemon loses none. A reader claims a conversation
+//! first, so that only one of several processes reads it. The position of the reading is stored with the facts
+//! themselves, so that a crash between the facts and the note in the store repeats nothing.
 
 mod failure;
 mod turns;
@@ -38,21 +38,21 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use turns::{turn, turns};
 
-/// So many conversations are looked at together.
+/// Maximum number of conversations read together.
 const MAX_READ_AT_ONCE: i64 = 16;
-/// Nothing is looked for more often.
+/// Minimum pause between checks.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
-/// Nothing is looked for less often: another process may have kept something.
+/// Maximum pause between checks, since another process may have stored a conversation.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// A conversation is its reader's for so long, unless that renews the claim.
+/// Duration of a reader's claim on a conversation, unless renewed.
 const CLAIM_TIME: Duration = Duration::from_secs(30);
-/// A reader renews its claim this often.
+/// Interval at which a reader renews its claim.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Action of the audit entry for facts that were refused.
 const REFUSED_ACTION: &str = "memory_refused";
 
-/// A conversation that is read, and by whom.
+/// A conversation being read, and its reader.
 struct Reading<'a> {
     client: &'a Client,
     memory: &'a MemorySetup,
@@ -62,14 +62,14 @@ struct Reading<'a> {
     is_last: bool,
 }
 
-/// Keeps the conversation of a run that ended well, to be read when it pauses.
+/// Stores the conversation of a successful run, to be read when it pauses.
 pub(crate) async fn keep(client: &Client, task: &RunTask, state: &ThreadState) {
     let setup = client.setup();
     let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.mode == MemoryMode::Middleware)
     else {
         return;
     };
-    // Nobody's memory moves until it is noted whose this is: whoever the person became in the course of the run.
+    // No memory moves until the conversation's user is stored: the person may have become another user during the run.
     let _still = client.0.moving.read().await;
     let mut spender = task.spender();
     match client.0.db.identity_of(&spender.account, &spender.person).await {
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Reads all conversations that wait, due or not, each once, until the model fails: for a process that is about to
+    /// Reads all waiting conversations, due or not, each once, until the model fails: for a process that is about to
     /// stop.
     pub async fn read_waiting(&self) {
         let reader = format!("{}-last", self.0.reader);
@@ -136,14 +136,14 @@ impl Client {
         }
     }
 
-    /// Merges the memories of people who became somebody else, as far as that was not done yet.
+    /// Merges the memories of people who became another user, as far as not done yet.
     pub async fn merge_memories(&self) {
         if self.0.db.memory_merges().await.unwrap_or_default().is_empty() {
             return;
         }
-        // Nothing that was read for the one is committed while it becomes the other's, and nobody parts meanwhile.
+        // Meanwhile no facts of either user are committed, and no user is parted.
         let _alone = self.0.moving.write().await;
-        // Who parted before keeps theirs.
+        // A user who was parted before keeps their memory.
         for merge in self.0.db.memory_merges().await.unwrap_or_default() {
             match self.memories().merge(&merge).await {
                 Ok(()) => {
@@ -156,8 +156,8 @@ impl Client {
         }
     }
 
-    /// Makes a person a user by themselves again, with all whom that concerns; returns those. None of their memories is
-    /// being merged meanwhile.
+    /// Makes a person a separate user again, with all other people concerned, and returns these. None of their memories
+    /// is being merged meanwhile.
     ///
     /// # Errors
     /// When the store fails.
@@ -170,7 +170,7 @@ impl Client {
         self.0.db.part(account, person).await
     }
 
-    /// Reads what is due, and returns how long nothing else is.
+    /// Reads the due conversations, and returns the time until the next is due.
     async fn read_due(&self) -> Duration {
         self.merge_memories().await;
         let Ok(waiting) = self.0.db.learnings(now(), MAX_READ_AT_ONCE).await else { return MAX_PAUSE };
@@ -220,7 +220,7 @@ impl Client {
         }
     }
 
-    /// Counts the conversations of a user that wait as read: nothing is learnt from them any more.
+    /// Marks the waiting conversations of a user as read, so that no facts are learnt from them.
     ///
     /// # Errors
     /// When the store fails.
@@ -276,7 +276,7 @@ impl Reading<'_> {
             let new = self.without_who_is_off(new).await?;
             self.index(&turns(&self.of, learning, &new)).await?;
             let transcript = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>());
-            // Without a statement there is nothing that a fact could rest on, and no reason to pay for a call.
+            // Without a statement a fact would have no evidence, and a call is not worth its price.
             let transcript = transcript.filter(|transcript| transcript.has_statement());
             if let Some(transcript) = transcript.filter(|_| !self.memory.model.only_echoes()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
@@ -287,7 +287,7 @@ impl Reading<'_> {
         self.done(&last).await
     }
 
-    /// Leaves out of a room's conversation what people said who want nothing remembered, and what was answered to that.
+    /// Removes from a room's conversation the messages of people who turned memory off, and the answers to these.
     async fn without_who_is_off<'s>(&self, new: Vec<&'s Message>) -> Result<Vec<&'s Message>, LearnError> {
         if self.learning.spender.room.is_none() {
             return Ok(new);
@@ -309,7 +309,7 @@ impl Reading<'_> {
         Ok(left)
     }
 
-    /// Returns whether a person of the conversation's account wants nothing remembered.
+    /// Returns whether a person of the conversation's account turned memory off.
     async fn is_off(&self, person: &str) -> Result<bool, LearnError> {
         let (db, account) = (&self.client.0.db, &self.learning.spender.account);
         let user = match db.identity_of(account, person).await? {
@@ -320,7 +320,7 @@ impl Reading<'_> {
         Ok(db.is_memory_off(&user).await?)
     }
 
-    /// Lets people's words be found, unless they are to be forgotten by now, or nothing is to be remembered.
+    /// Indexes people's messages, unless they are to be forgotten by now, or memory is off.
     async fn index(&self, turns: &[RecallEntry]) -> Result<(), LearnError> {
         let _still = self.client.0.moving.read().await;
         if !self.claim().await? {
@@ -339,8 +339,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Has the model read a conversation, and keeps what holds of what it proposes. `marks` are how far it was read when
-    /// something was learnt from it last, and now.
+    /// Has the model read a conversation, and stores the proposed facts that pass the rules. The marks are the
+    /// positions of the previous reading and of this one.
     async fn extract(
         &self,
         document: MemoryDocument,
@@ -379,7 +379,7 @@ impl Reading<'_> {
         let last = mark.message.clone();
         let plan = move |document: &MemoryDocument| -> Result<_, MemoryError> {
             if document.learnt_up_to(&mark.thread) != before.as_deref() {
-                // Another reader was faster, whom this one had taken for dead.
+                // Another reader was faster, after it took this one for dead.
                 return Ok((Changes::default(), Vec::new()));
             }
             let (thread, now) = (mark.thread.clone(), now());
@@ -414,7 +414,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Notes in the audit how much a model proposed that the person did not say, by reason and without the texts.
+    /// Records in the audit the number of proposed facts that the person did not state, by reason and without the
+    /// texts.
     async fn note_refused(&self, refused: &Option<String>) {
         let Some(refused) = refused else { return };
         let (learning, db) = (self.learning, self.client.0.db.clone());
@@ -445,15 +446,15 @@ fn span(task: &RunTask, state: &ThreadState) -> (String, String) {
     (text(first), text(last))
 }
 
-/// Returns the last message that is read of a conversation; none if it has no messages.
+/// Returns the last message of a conversation to read; none if it has no messages.
 fn last(state: &ThreadState, learning: &Learning) -> Option<String> {
     let (_, last) = &learning.span;
     let known = state.messages.keys().find(|id| id.as_str() == last);
     known.or_else(|| state.messages.keys().last()).map(ToString::to_string)
 }
 
-/// Returns the messages of a span behind the last one that was read, by what is known of that; all if none of these is
-/// there any more.
+/// Returns the messages of a span after the last read one, by the known marks; all if none of the marked messages
+/// exists any more.
 fn unread<'s>(
     state: &'s ThreadState,
     (first, last): &(String, String),

@@ -1,5 +1,5 @@
-//! Memory that is told with a question: at first what is always told, and then what fits the question, each fact once
-//! a thread.
+//! Memory recalled for a question: first the base text of every thread, then the entries that fit the question, each
+//! fact once per thread.
 
 use super::rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
 use crate::{Client, RunTask};
@@ -11,13 +11,13 @@ use pudu_memory::{
 use pudu_store::{RecallHits, RecallKind};
 use std::collections::HashSet;
 
-/// Marks of what was told, in the thread.
+/// Marks of recalled entries in the thread.
 const FACT: &str = "fact:";
 const TURN: &str = "turn:";
-/// The mark of what is always told.
+/// The mark of the base text.
 const BASE: &str = "base";
 
-/// Puts what is remembered into the first message that the thread does not have yet. Without it the run goes on.
+/// Adds recalled memory to the first message that is new to the thread. The run continues without it on failure.
 pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadState) {
     let setup = client.setup();
     let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.injection) else { return };
@@ -46,7 +46,7 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
     }
 }
 
-/// Returns what a thread was told of memory, whosoever it is.
+/// Returns the memory notes of a thread, of any user.
 pub(super) fn notes(state: &ThreadState) -> impl Iterator<Item = &MemoryNote> {
     state.messages.values().filter_map(|message| match &**message {
         Message::Human(human) => human.recalled.as_ref(),
@@ -54,7 +54,7 @@ pub(super) fn notes(state: &ThreadState) -> impl Iterator<Item = &MemoryNote> {
     })
 }
 
-/// Returns the marks of what a thread was told of this memory, and of what was said in it.
+/// Returns the marks of this memory's entries that the thread has, and of the thread's own messages.
 fn given(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
     let own = notes(state).filter(|note| note.user == of.user).flat_map(|note| note.ids.clone());
     own.chain(state.messages.keys().map(|id| format!("{TURN}{id}"))).collect()
@@ -70,7 +70,7 @@ async fn recalled(
     let mut document = client.memories().read_indexed(of).await?;
     let hits = match rules.mode {
         MemoryMode::Middleware => client.0.db.recall(&of.indexed(), asked, RECALL_LIMITS).await?,
-        // The model looks facts up by itself.
+        // The model looks up facts with its tools.
         MemoryMode::Tool => {
             document.facts.clear();
             RecallHits::default()
@@ -81,11 +81,11 @@ async fn recalled(
     Ok((!text.is_empty()).then(|| MemoryNote { user: of.user.clone(), text, ids }))
 }
 
-/// A question, and the entries of memory that have its words.
+/// A question, and the entries of memory that match its words.
 struct MemoryQuestion<'q> {
     text: &'q str,
     hits: &'q RecallHits,
-    /// Marks of the entries that the thread has already.
+    /// Marks of the entries that the thread already has.
     given: &'q HashSet<String>,
     kind: MemoryKind,
 }

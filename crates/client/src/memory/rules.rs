@@ -1,4 +1,4 @@
-//! Rules of memory, and whose a memory is.
+//! Rules of memory, and the owner of a memory.
 
 use crate::RunTask;
 use pudu_base::{Model, UserId};
@@ -6,33 +6,33 @@ use pudu_memory::{DEFAULT_AGENT, MemoryError, MemoryOptions, MemoryScope};
 use pudu_store::{RecallScope, StoreError};
 use std::{sync::Arc, time::Duration};
 
-/// The one who decides what is remembered and looked up.
+/// The actor that decides which facts are stored and looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryMode {
-    /// Pudu: it reads conversations, and tells what fits a question.
+    /// Pudu: it reads conversations, and recalls entries that fit a question.
     #[default]
     Middleware,
-    /// The model, with tools; it is told summaries alone.
+    /// The model, with tools; it gets only summaries in its prompt.
     Tool,
 }
 
-/// How memory is used.
+/// The rules of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryRules {
-    /// The one who decides.
+    /// The actor that decides.
     pub mode: MemoryMode,
-    /// Whether something of it is told with a question.
+    /// Whether memory is added to questions.
     pub injection: bool,
-    /// A conversation is read when nothing was answered in it for so long.
+    /// Time without an answer after which a conversation is read.
     pub debounce: Duration,
-    /// So many conversations wait to be read; one in which nobody tells something of themselves is dropped beyond. 0 is no
-    /// limit.
+    /// Maximum number of waiting conversations; beyond it, one without a statement of a person about themselves is
+    /// dropped. 0 is no limit.
     pub max_waiting: u32,
-    /// A process that stops reads what waits for so long.
+    /// Time that a stopping process spends on reading waiting conversations.
     pub last_reading: Duration,
-    /// Whether people who joined nobody are one user together.
+    /// Whether people who are not joined to a user share one user.
     pub shared_people: bool,
-    /// Numbers that it works by.
+    /// The memory options.
     pub options: MemoryOptions,
 }
 
@@ -71,10 +71,10 @@ pub struct MemoryOf {
 /// Reason why memory could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryTrouble {
-    /// Its files could not.
+    /// Its files could not be used.
     #[error(transparent)]
     Files(#[from] MemoryError),
-    /// The store could not.
+    /// The store could not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The work broke down.
@@ -83,12 +83,12 @@ pub enum MemoryTrouble {
 }
 
 impl MemoryOf {
-    /// Returns that of a run.
+    /// Returns the memory of a run.
     pub(crate) fn run(task: &RunTask) -> Self {
         Self { user: task.room.clone().unwrap_or_else(|| task.user.clone()), agent: task.agent.clone() }
     }
 
-    /// Returns that of a scope.
+    /// Returns the memory of a scope.
     pub(super) fn of(scope: &MemoryScope) -> Self {
         let agent = Some(scope.agent().to_owned()).filter(|agent| agent != DEFAULT_AGENT);
         Self { user: scope.user().clone(), agent }

@@ -1,8 +1,7 @@
-//! The tools by which a model remembers, where the operator lets it (`memory.mode: tool`): DeerFlow's four, with its
-//! results.
+//! The memory tools of a model, if the operator allows them (`memory.mode: tool`): DeerFlow's four, with its results.
 //!
-//! A model's wish is no proof. What it wants to keep somebody has to have said in this conversation, in their own words; what it
-//! wants to delete somebody has to have spoken of. So a page or a file that asks for it changes nothing.
+//! A request of the model is no proof. A fact is stored only if a person stated it in this conversation, in their own
+//! words, and deleted only if a person spoke of it. So a page or a file that asks for a change has no effect.
 
 use super::{
     learn::said,
@@ -22,15 +21,15 @@ use std::sync::Arc;
 
 /// Maximum number of facts that one search returns.
 const MAX_RESULTS: usize = 50;
-/// How many facts a search returns if nothing is said; DeerFlow's.
+/// Default number of facts that a search returns; DeerFlow's.
 const USUAL_RESULTS: usize = 10;
-/// Hits of the index among which the results are looked for.
+/// Maximum number of index hits among which results are searched.
 const SEARCHED: RecallLimits = RecallLimits { facts: 200, turns: 0 };
-/// Certainty of a fact if nothing is said; DeerFlow's.
+/// Default certainty of a fact; DeerFlow's.
 const USUAL_CONFIDENCE: f64 = 0.7;
-/// Said where nobody said what is to be kept.
+/// Error for a fact that no person stated.
 const NO_PROOF: &str = "nobody said this about themselves in this conversation; only what a person states here in their own words can be kept";
-/// Said where nobody spoke of what is to be deleted.
+/// Error for a deletion that no person spoke of.
 const NOT_ASKED: &str =
     "nobody spoke of this fact in this conversation; only what a person speaks of can be deleted";
 
@@ -71,7 +70,7 @@ impl From<MemoryRefusal> for ToolRefusal {
 }
 
 impl RunMemory {
-    /// Refuses where the person or the room wants nothing remembered.
+    /// Refuses if memory is off for the user or the room.
     async fn check_on(&self) -> Result<(), ToolRefusal> {
         match self.client.0.db.is_memory_off(&self.of.user).await.map_err(MemoryTrouble::from)? {
             true => {
@@ -86,7 +85,7 @@ impl RunMemory {
         Ok(self.client.memories().read_indexed(&self.of).await?)
     }
 
-    /// Returns what people said in the conversation of a call.
+    /// Returns the people's own statements in the conversation of a call.
     async fn own_words(&self, cx: &ToolCx) -> Result<OwnWords, ToolRefusal> {
         let state = self.client.state(&cx.thread).await;
         let state =
@@ -95,7 +94,7 @@ impl RunMemory {
     }
 }
 
-/// Returns a tool's result as DeerFlow has it: what cannot be done is an `error` in it.
+/// Returns a tool's result in DeerFlow's form: a failure is an `error` in it.
 fn result(done: Result<Value, ToolRefusal>) -> Result<ToolOutput, ToolError> {
     let error = match done {
         Ok(value) => return Ok(value.to_string().into()),
@@ -120,7 +119,7 @@ fn result(done: Result<Value, ToolRefusal>) -> Result<ToolOutput, ToolError> {
 }
 
 fn shown(fact: &Fact) -> Value {
-    // A fact is somebody's words: it pretends to be no tag of ours.
+    // A fact consists of a person's words, which must not pass for a tag of ours.
     json!({
         "id": fact.id.as_str(),
         "content": foreign::text(&fact.content),
@@ -276,7 +275,7 @@ impl MemoryUpdate {
         let fact = fact.ok_or_else(|| MemoryTrouble::from(MemoryError::UnknownFact(id.to_string())))?;
         let is_proven = match &args.content {
             Some(content) => content.trim() == fact.content || own.proof(content).is_some(),
-            // How certain it is, or what kind, may follow from talking about it.
+            // A new certainty or category may follow from talking about the fact.
             None => own.speak_of(&fact.content),
         };
         if !is_proven {

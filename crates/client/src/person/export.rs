@@ -1,4 +1,4 @@
-//! Everything that is stored of a person, as one archive: files as they are, rows and threads as JSON, and threads as text, too.
+//! Export of all data of a user as one archive: files unchanged, rows and threads as JSON, and threads also as text.
 
 use super::{PersonData, PersonError, forget::is_told_by, transcript::markdown};
 use crate::secrets::SecretStore;
@@ -19,7 +19,7 @@ use std::{
 use tokio::sync::mpsc;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-/// The page that says what is in the archive.
+/// Text of the page that explains the archive.
 const README: &str = "\
 This archive has everything that pudu stores of one person.
 
@@ -33,9 +33,9 @@ This archive has everything that pudu stores of one person.
   former/        memory and files of those whom they were before they became this user, a folder each
   secrets.json   the names of the secrets that they gave; the secrets themselves are not in this archive
 ";
-/// Texts that wait to be written.
+/// Maximum number of texts waiting to be written.
 const WAITING: usize = 4;
-/// So many rows with steps of sub-agents are read at once.
+/// Maximum number of rows with steps of sub-agents per read.
 const STEPS_AT_ONCE: u32 = 500;
 
 /// An archive that was written.
@@ -51,14 +51,14 @@ pub struct ExportedPerson {
     pub files: usize,
 }
 
-/// A text on its way into the archive: its place, and the text.
+/// A text for the archive: its path, and the text.
 type Entry = (String, String);
 
 impl PersonData {
-    /// Writes an archive. A file that is there is not overwritten, and one that could not be finished is removed.
+    /// Writes an archive. An existing file is not overwritten, and an unfinished one is removed.
     ///
     /// # Errors
-    /// When something of it cannot be read, or the archive not be written.
+    /// When a part of the data cannot be read, or the archive cannot be written.
     pub async fn export(&self, keys: &PersonKeys, to: &Path) -> Result<ExportedPerson, PersonError> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(to);
@@ -97,7 +97,7 @@ impl PersonData {
             zip.finish().map_err(|error| io(error.into()))?.sync_all().map_err(io)?;
             Ok(files)
         });
-        // When the archive breaks, nobody takes entries any more; its error says why.
+        // If the archive fails, the entries have no reader; the archive's error is returned.
         let collected = self.collect(keys, &shared, &entries).await;
         drop(entries);
         let files = archive.await.map_err(|_| PersonError::Broken)?;
@@ -107,7 +107,7 @@ impl PersonData {
         }
     }
 
-    /// Lists the files that came with others' turns, by the user in whose folder they are and their places there.
+    /// Lists the files that came with others' turns, by the user that owns their folder and their paths there.
     async fn files_of_others(
         &self,
         shared: &[SharedThread],
@@ -189,7 +189,7 @@ impl PersonData {
         Ok(exported)
     }
 
-    /// Returns the steps of a thread's sub-agents, but for those that worked for others.
+    /// Returns the steps of a thread's sub-agents, except those that worked for others.
     async fn steps(
         &self,
         thread: &ThreadId,
@@ -210,7 +210,7 @@ impl PersonData {
         }
     }
 
-    /// Returns the facts that the person told, and that others, such as rooms, remember.
+    /// Returns the facts that the person stated and that other users, such as rooms, remember.
     async fn facts_in_rooms(&self, keys: &PersonKeys) -> Result<Vec<Value>, PersonError> {
         let (rooms, keys) = (self.rooms().await?, keys.clone());
         self.blocking(move |own| {
@@ -221,7 +221,7 @@ impl PersonData {
                 let people = keys.people.iter().filter(is_here).map(|person| person.person.as_str()).collect();
                 match own.facts_by(&other, &people) {
                     Ok(found) => facts.extend(found),
-                    // One that cannot be read keeps nobody from the rest.
+                    // A memory that cannot be read does not stop the others.
                     Err(error @ PersonError::Memory(MemoryError::Broken { .. })) => {
                         tracing::warn!(user = %other, %error, "failed to look for somebody's facts in a memory");
                     }
@@ -233,7 +233,7 @@ impl PersonData {
         .await
     }
 
-    /// Returns the facts in another user's memory that people told, those that gave way included.
+    /// Returns the facts in another user's memory that these people stated, including superseded ones.
     fn facts_by(&self, other: &UserId, people: &BTreeSet<&str>) -> Result<Vec<Value>, PersonError> {
         let mut facts = Vec::new();
         for agent in self.memory.agents(other)? {
@@ -250,7 +250,7 @@ impl PersonData {
         Ok(facts)
     }
 
-    /// Returns what each agent remembers of a user.
+    /// Returns the memory of a user, per agent.
     async fn remembered(&self, user: &UserId) -> Result<Vec<(String, MemoryDocument)>, PersonError> {
         let user = user.clone();
         self.blocking(move |own| {
@@ -270,7 +270,7 @@ impl PersonData {
     }
 }
 
-/// Returns where in the archive memory and files of a user are.
+/// Returns the path of a user's memory and files in the archive.
 fn place(keys: &PersonKeys, user: &UserId) -> String {
     match *user == keys.user {
         true => String::new(),
@@ -278,8 +278,8 @@ fn place(keys: &PersonKeys, user: &UserId) -> String {
     }
 }
 
-/// Returns of a thread what is told to the user whose it is. Of one in which others spoke that is the messages, without
-/// theirs: the rest is made of the whole.
+/// Returns the part of a thread for its user. For a thread in which others spoke, that is its messages without theirs:
+/// its other fields are derived from the whole.
 fn told(state: ThreadState, shared: Option<&SharedThread>, keys: &PersonKeys) -> ThreadState {
     let others: HashSet<&MessageId> =
         shared.into_iter().flat_map(|shared| &shared.others).map(|one| one.message.id()).collect();
@@ -292,7 +292,7 @@ fn told(state: ThreadState, shared: Option<&SharedThread>, keys: &PersonKeys) ->
     }
 }
 
-/// Returns a message without what is for the model alone: instructions of skills, and the memory of other users.
+/// Returns a message without the parts for the model only: instructions of skills, and the memory of other users.
 fn own_words(message: Message, keys: &PersonKeys) -> Message {
     match message {
         Message::Human(human) => Message::Human(Human {
@@ -308,7 +308,7 @@ async fn put(entries: &mpsc::Sender<Entry>, place: &str, text: String) -> Result
     entries.send((place.to_owned(), text)).await.map_err(|_| PersonError::Broken)
 }
 
-/// Writes texts as they come.
+/// Writes texts as they arrive.
 fn texts(file: File, mut waiting: mpsc::Receiver<Entry>) -> io::Result<ZipWriter<File>> {
     let mut zip = ZipWriter::new(file);
     while let Some((place, text)) = waiting.blocking_recv() {

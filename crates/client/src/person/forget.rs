@@ -1,9 +1,9 @@
-//! Everything of a person is deleted, in an order in which a kill leaves nothing that a second try would not find: who they
-//! are is forgotten last.
+//! Deletion of all data of a user, in an order in which a second try finds everything that a kill left: the identity is
+//! deleted last.
 //!
-//! What stays: that somebody was forgotten, what runs cost, without a name, and messages of others. Of a room's thread the
-//! person's turns go, the answers included, and so they do of a thread of their own in which others spoke, which the room
-//! gets; a summary that a model made of the whole stays, and the thread is named.
+//! Kept data: the record of the deletion, the costs of runs, without a name, and messages of others. The person's
+//! turns, with the answers, are removed from a room's thread, and from an own thread in which others spoke, which then
+//! belongs to the room; a model's summary of the whole thread stays, and the thread is reported.
 
 use super::{PersonData, PersonError};
 use pudu_base::{Compaction, Message, MessageId, ReadOutcome, ThreadFolder, ThreadId, ThreadLog, UserId};
@@ -18,28 +18,28 @@ use std::{
 /// The folder in the home with copies of files on their way to people.
 const SENT: &str = "sent";
 
-/// Facts that were forgotten, with the place where the index has them.
+/// Forgotten facts, with their scope in the index.
 type ForgottenFacts = (RecallScope, Vec<FactId>);
 
-/// Things that were deleted.
+/// Report of the deleted data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForgottenPerson {
     /// Their threads.
     pub threads: Vec<ThreadId>,
     /// Threads of rooms that lost messages.
     pub rooms: Vec<ThreadId>,
-    /// Those of them with a summary of the whole, which stays.
+    /// The threads among `rooms` with a summary of the whole, which stays.
     pub summarized: Vec<ThreadId>,
     /// Messages in rooms.
     pub room_messages: usize,
-    /// Facts of rooms that came from them.
+    /// Facts of rooms that the person stated.
     pub room_facts: usize,
-    /// Users whose memory cannot be read, so that facts from them may be left there.
+    /// Users whose memory cannot be read, so that the person's facts may remain there.
     pub unreadable: Vec<UserId>,
 }
 
 impl PersonData {
-    /// Lists the threads that a forgetting deletes or changes.
+    /// Lists the threads that a deletion removes or changes.
     ///
     /// # Errors
     /// When the store fails.
@@ -52,8 +52,8 @@ impl PersonData {
         Ok(concerned)
     }
 
-    /// Ends what a process that died left open for somebody, so that they can be forgotten: nobody answers any more. For
-    /// whoever has the store alone. Turns of others stay.
+    /// Ends the work that a crashed process left open for a person, without an answer, so that they can be forgotten.
+    /// For a process that has the store alone. Turns of others stay.
     ///
     /// # Errors
     /// When the store fails.
@@ -66,10 +66,11 @@ impl PersonData {
         Ok(self.db.finish(&events, now()).await?)
     }
 
-    /// Deletes everything.
+    /// Deletes all data of a user.
     ///
     /// # Errors
-    /// When the agent works for them or in a thread that has words of theirs, or something fails. Doing it again goes on.
+    /// When the agent works for them or in a thread with their messages, or a step fails. A second call resumes the
+    /// deletion.
     pub async fn forget(&self, keys: &PersonKeys) -> Result<ForgottenPerson, PersonError> {
         let concerned = self.concerned_threads(keys).await?;
         if self.db.is_person_at_work(keys).await? || self.db.has_open_turn(&concerned).await? {
@@ -111,7 +112,7 @@ impl PersonData {
         Ok(forgotten)
     }
 
-    /// Takes what is deleted out of the database's file, where a kill came before that.
+    /// Removes deleted data from the database's file, if a kill prevented that.
     ///
     /// # Errors
     /// When the store fails.
@@ -138,7 +139,7 @@ impl PersonData {
         Ok(())
     }
 
-    /// Removes copies of files that replies to the person name.
+    /// Removes copies of files named in replies to the person.
     async fn forget_sent_files(&self, keys: &PersonKeys) -> Result<(), PersonError> {
         let views = self.db.views_of_person(keys).await?;
         self.blocking(move |own| {
@@ -156,7 +157,7 @@ impl PersonData {
         .await
     }
 
-    /// Forgets facts that rooms know from the person; returns how many.
+    /// Deletes the facts of rooms that the person stated; returns their number.
     async fn forget_room_facts(
         &self,
         keys: &PersonKeys,
@@ -174,14 +175,14 @@ impl PersonData {
         Ok(count)
     }
 
-    /// Lists the users that rooms are, each with its account.
+    /// Returns the users of rooms, each with its account.
     pub(super) async fn rooms(&self) -> Result<HashMap<UserId, String>, PersonError> {
         let chats = self.db.chats().await?.into_iter();
         Ok(chats.map(|(account, chat)| (UserId::room(&account, &chat), account)).collect())
     }
 
-    /// Deletes the facts in other users' memory that people told, those that gave way included; returns them, and the users
-    /// whose memory cannot be read. What a room knows is from people of its account.
+    /// Deletes the facts in other users' memory that these people stated, including superseded ones; returns them, and
+    /// the users whose memory cannot be read. A room's facts come from people of its account.
     fn forget_facts_by(
         &self,
         keys: &PersonKeys,
@@ -208,7 +209,7 @@ impl PersonData {
         Ok((forgotten, unreadable))
     }
 
-    /// Likewise, of one user; tells, too, whether all of it could be read.
+    /// Deletes the facts of one user; returns also whether the whole memory could be read.
     fn forget_facts_of(
         &self,
         other: &UserId,
@@ -239,7 +240,7 @@ impl PersonData {
         users.filter(|other| keys.users().all(|user| user != other)).collect()
     }
 
-    /// Forgets messages in rooms' threads: in the index, and the files that came with them.
+    /// Deletes messages of rooms' threads from the index, and the files that came with them.
     async fn forget_room_entries(
         &self,
         messages: &[RoomMessage],
@@ -256,7 +257,7 @@ impl PersonData {
                 let folder = ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
                 let files = self.folders.of(&folder);
                 for file in &human.files {
-                    // One that somebody removed already is as gone as it should be.
+                    // The file may be removed already.
                     files.remove_upload(&file.name).await.ok();
                     if let Some(ReadOutcome::Text(text)) = &file.reading
                         && let Some((_, name)) = text.path.rsplit_once('/')
@@ -287,13 +288,13 @@ impl PersonData {
     }
 }
 
-/// Returns whether one of these people told a fact.
+/// Returns whether one of these people stated a fact.
 pub(super) fn is_told_by(fact: &Fact, people: &BTreeSet<&str>) -> bool {
     let author = fact.origin.as_ref().and_then(|origin| origin.author.as_deref());
     author.is_some_and(|author| people.contains(author))
 }
 
-/// Returns the paths at which a tool's own results are kept, as the message says.
+/// Returns the paths of a tool's stored results, from the message.
 fn results_of(message: &Message) -> Vec<&str> {
     let Message::Tool(result) = message else { return Vec::new() };
     let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');

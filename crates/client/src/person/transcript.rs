@@ -4,7 +4,7 @@ use crate::wire::failure::failure;
 use pudu_base::{Assistant, Message, ThreadState};
 use std::fmt::Write;
 
-/// Writes the messages of a thread as Markdown. Reminders, which nobody said, are not told.
+/// Renders the messages of a thread as Markdown. Reminders, which no person wrote, are left out.
 pub(super) fn markdown(title: &str, state: &ThreadState) -> String {
     let mut text = format!("# {}\n", if title.is_empty() { "Conversation" } else { title });
     for message in state.messages.values() {

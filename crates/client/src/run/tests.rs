@@ -10,7 +10,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
     RunTask { input, again: again.map(Into::into), ..RunTask::new("t".into(), "r".into()) }
 }
 
-/// Without what it spent before, a run's token budget would begin anew after each restart.
+/// Without its earlier spending, a run's token budget would restart from zero after each restart.
 #[tokio::test]
 async fn a_run_that_goes_on_knows_what_it_spent_or_fails() {
     let home = tempfile::tempdir().unwrap();
@@ -75,7 +75,7 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
     check(task(vec![human("h2")], None), &["h1", "Let me look.", "h2"], 1);
 }
 
-/// Clients choose ids, and may send what they sent before.
+/// Clients choose ids, and may send a message again.
 #[test]
 fn what_a_client_says_once_more_is_asked_once_more() {
     let check = |input: &[(&str, &str)], resumed: bool, texts: &[&str]| {

@@ -1,15 +1,15 @@
-//! Threads that become another user's: their files move, and their rows with them.
+//! Transfer of threads to another user: their files move, and their rows with them.
 //!
-//! The files go first. Whoever dies in between finds them where the thread's row is about to point, and nothing works on
-//! the thread before the row does: the daemon does this again before it takes up anything else.
+//! The files move first. After a crash in between, they are where the thread's row will point, and no run works on the
+//! thread before the row is changed: the daemon repeats the transfer before it resumes other work.
 
 use crate::{Client, run_registry::LiveRun};
 use pudu_base::{ThreadFolder, ThreadId, UserId};
 use pudu_store::{Adoption, StoreError, crash};
 
 impl Client {
-    /// Gives away the threads that are to become another user's, as far as nothing works on them; those that are left are
-    /// given away when this is done again.
+    /// Transfers the threads that are to become another user's, unless a run works on them; the remaining ones are
+    /// transferred at the next call.
     pub async fn adopt_threads(&self) {
         if let Err(error) = self.adopt_left().await {
             tracing::warn!(%error, "failed to give threads to another user; trying again later");
@@ -36,14 +36,14 @@ impl Client {
         Ok(())
     }
 
-    /// Gives away one thread; `false` if that has to wait.
+    /// Transfers one thread; `false` if that has to wait.
     async fn adopt_thread(&self, live: LiveRun, adoption: Adoption) -> Result<bool, StoreError> {
         let (client, thread) = (self.clone(), live.thread.clone());
         let work = async move {
             // No upload comes between the files and the row.
             let _still = client.0.folders.hold_uploads().await;
             if !client.0.db.is_unused(&thread, i64::MAX).await? {
-                // A death may have left them with the other user, and what works on it needs them.
+                // A crash may have left the files with the other user, and the runs of the thread need them.
                 client.move_files(&thread, &adoption.target, &adoption.source).await;
                 return Ok(false);
             }
@@ -52,7 +52,7 @@ impl Client {
             }
             crash::point("adoption.files");
             let given = client.0.db.adopt_thread(&adoption, &thread).await;
-            // Of a write that failed nobody knows whether it was done; the next try finds the files here.
+            // After a failed write its result is unknown; the next try finds the files here.
             if matches!(given, Ok(false)) {
                 client.move_files(&thread, &adoption.target, &adoption.source).await;
             }

@@ -1,4 +1,4 @@
-//! Parts of an agent that one run switches, as DeerFlow's clients and `session.context` name them.
+//! Parts of an agent that one run turns on or off, by the names of DeerFlow's clients and `session.context`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ const AT_ONCE: (u32, u32) = (1, 4);
 /// Range of `max_total_subagents`.
 const IN_ALL: (u32, u32) = (1, 50);
 
-/// Parts of an agent that one run switches. A part without a value is as the configuration has it.
+/// Parts of an agent that one run turns on or off. A part without a value follows the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RunFeatures {
@@ -23,7 +23,7 @@ pub struct RunFeatures {
 }
 
 impl RunFeatures {
-    /// Names of the options that [`RunFeatures::read`] obeys.
+    /// Names of the options that [`RunFeatures::read`] reads.
     pub const KEYS: [&str; 4] =
         ["is_plan_mode", "subagent_enabled", "max_concurrent_subagents", "max_total_subagents"];
 

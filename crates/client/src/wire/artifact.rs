@@ -6,9 +6,9 @@ use crate::base::SandboxError;
 const ROOT: &str = "mnt/user-data/";
 /// Folders below [`ROOT`] whose files are shown.
 const SHOWN: [&str; 2] = ["outputs/", "uploads/"];
-/// The ending of archives that are looked into.
+/// The ending of archives whose files are shown.
 const ARCHIVE: &str = ".skill/";
-/// So much of a file tells text from anything else, in bytes.
+/// Number of bytes read to distinguish text from other data.
 pub const HEAD: u64 = 8 * 1024;
 
 /// Reason why an artifact is not given.

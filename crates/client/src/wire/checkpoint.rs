@@ -1,5 +1,5 @@
-//! Checkpoints: a thread as it was behind a row of its log. An id is the row's position in the form of a UUID, so that ids
-//! sort as the log does.
+//! Checkpoints: the state of a thread after a row of its log. An id is the row's position in the form of a UUID, so
+//! that ids sort as the log does.
 
 use super::{clock, message};
 use crate::{
@@ -45,8 +45,8 @@ pub fn step(state: &ThreadState) -> i64 {
     i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1
 }
 
-/// Returns the nodes that go on from a state: the model behind what was said or found out, the tools behind calls without
-/// results, and none behind an answer or a question.
+/// Returns the nodes that follow a state: the model after a message or results, the tools after calls without results,
+/// and none after an answer or a question.
 #[must_use]
 pub fn next(state: &ThreadState) -> &'static [&'static str] {
     let mut answered = Vec::new();
@@ -67,7 +67,7 @@ pub fn next(state: &ThreadState) -> &'static [&'static str] {
     &[]
 }
 
-/// Values of a thread in the form of the wire: each message is written once, however often the values are.
+/// Writes the values of a thread for the wire: each message is rendered once, however often the values are written.
 #[derive(Default)]
 pub struct ValuesWriter(HashMap<MessageId, WrittenMessage>);
 
@@ -127,19 +127,19 @@ pub fn goal(goal: &Goal) -> Value {
 pub struct Checkpoint<'c> {
     /// The thread.
     pub thread: &'c ThreadId,
-    /// The position behind which the thread was so.
+    /// The position of the thread's log at this state.
     pub seq: Seq,
-    /// That of the checkpoint before, if there is one.
+    /// Position of the checkpoint before, if there is one.
     pub parent: Option<Seq>,
     /// When it was made, in milliseconds since 1970.
     pub at: i64,
     /// The run that made it; empty if none did.
     pub run: &'c str,
-    /// Which step of the thread it is, from -1 for an empty one.
+    /// The number of its step in the thread, from -1 for an empty one.
     pub step: i64,
-    /// Whether a client wrote it, and no run.
+    /// Whether a client wrote it instead of a run.
     pub written: bool,
-    /// What comes next; empty if nothing does.
+    /// The next nodes; empty at the end.
     pub next: &'c [&'c str],
 }
 

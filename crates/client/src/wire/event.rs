@@ -1,7 +1,7 @@
 //! Stored events of runs in DeerFlow's frozen names, made of the rows of a thread's log.
 //!
-//! An event's number is that of its row, with room for what comes between two: it rises with the thread and is the same for
-//! ever.
+//! An event's number is derived from its row, with room for events between two rows: it rises with the thread and never
+//! changes.
 
 use super::{clock, message, task};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Numbers of one row of the log, of which the row's own event has the first.
+/// Count of numbers per row of the log; the row's own event has the first.
 const NUMBERS: i64 = 1 << 16;
 
 /// Returns the row of a number.
@@ -32,7 +32,7 @@ pub struct Event {
     pub told: Value,
 }
 
-/// Returns the events of a row, oldest first; `state` is the thread as it is now, which has what clients sent.
+/// Returns the events of a row, oldest first; `state` is the current thread, which has the fields that clients sent.
 #[must_use]
 pub fn of_row(thread: &str, entry: &LogEntry, state: &ThreadState) -> Vec<Event> {
     let first = entry.seq * NUMBERS;
@@ -91,8 +91,8 @@ fn event(
     Event { number, kind, message: None, told }
 }
 
-/// Returns the event of a run's beginning, before its first row, and those of its end, behind its last: what it changed in
-/// files, if it did, and that it ended.
+/// Returns the event of a run's beginning, before its first row, and those of its end, after its last: its changes to
+/// files, if any, and its end.
 #[must_use]
 pub fn edges(
     run: &RunRow,

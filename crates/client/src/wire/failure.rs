@@ -1,9 +1,9 @@
-//! Why a run failed, as clients read it: in the last frame of its stream, and in the thread.
+//! Failures of runs in the form for clients: in the last frame of a stream, and in the thread.
 
 use crate::base::{FailureClass, Outcome, RunFailure};
 use serde_json::{Map, Value, json};
 
-/// Returns the name and the words of the error by which clients learn how a run failed; `None` if it did not.
+/// Returns the name and the text of the error that reports a failed run to clients; `None` if it did not fail.
 #[must_use]
 pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
     match outcome {

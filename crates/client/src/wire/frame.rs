@@ -10,26 +10,26 @@ use std::{
 /// Number of the end of a run, which is behind all its events.
 const END: u64 = u64::MAX;
 
-/// Position of a reader in a run's stream: so many events behind a row of the thread's log.
+/// Position of a reader in a run's stream: a number of events after a row of the thread's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The row; 0 before the run has written one.
     pub seq: Seq,
-    /// Number of the event behind it.
+    /// Number of the event after the row.
     pub event: u64,
-    /// Number of the event's frames which the reader lacks. They are counted from the last, as what was said before a
-    /// restart is told in fewer frames. 0 behind a gap whose state comes still.
+    /// Number of the event's frames that the reader lacks, counted from the last one, since text from before a restart
+    /// is sent in fewer frames. 0 after a gap whose state is still to come.
     pub left: Option<usize>,
 }
 
 impl Position {
-    /// Returns the position behind an event of which nothing is lacking.
+    /// Returns the position after an event that the reader has completely.
     #[must_use]
     pub fn behind(seq: Seq, event: u64) -> Self {
         Self { seq, event, left: None }
     }
 
-    /// Returns the position behind the end of a run.
+    /// Returns the position after the end of a run.
     #[must_use]
     pub fn end(seq: Seq) -> Self {
         Self::behind(seq, END)
@@ -41,7 +41,7 @@ impl Position {
         self.event == END
     }
 
-    /// Returns the order of the event among others, whatever the reader lacks of it.
+    /// Returns the order of the event among others, even if the reader lacks frames of the event.
     #[must_use]
     pub fn order(self) -> (Seq, u64) {
         (self.seq, self.event)
@@ -80,7 +80,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Makes a frame of data that may have a secret in them which a tool has found.
+    /// Makes a frame of data that may contain a secret found by a tool.
     pub(super) fn of(name: &'static str, data: &Value, id: Position) -> Self {
         let data = data.to_string();
         let hidden = match scrub::hide_in_talk(&data) {

@@ -31,21 +31,21 @@ pub struct Frames {
     run: RunId,
     assistant: String,
     modes: Modes,
-    /// The thread as far as the reader knows it; `None` until the first change tells where that begins.
+    /// The thread as far as the reader knows it; `None` until the first change sets its beginning.
     state: Option<ThreadState>,
     title: Option<String>,
     values: ValuesWriter,
     position: Position,
-    /// What was sent of each message in pieces.
+    /// The sent pieces of each unfinished message.
     sent: HashMap<MessageId, SentPieces>,
-    /// The reader has the frames up to here, which are made once more only to know what stands in them.
+    /// Position up to which the reader has the frames; they are made again only to know their contents.
     known: Option<Position>,
     step: i64,
     /// The name of the run's model; empty until it is known.
     model: String,
-    /// The task of the model that was told to begin.
+    /// The task of the model whose beginning was sent.
     model_task: Option<String>,
-    /// The newest message whose metadata were told.
+    /// The newest message whose metadata was sent.
     announced: Option<MessageId>,
     out: Vec<Frame>,
     /// The steps of the thread, for frames about checkpoints.
@@ -85,25 +85,25 @@ impl Frames {
         }
     }
 
-    /// Returns where the reader is.
+    /// Returns the position of the reader.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Goes on behind the position that the reader knows. The events since `from` come once more, as what they said is
-    /// known to nobody here.
+    /// Continues after the reader's position. The events since `from` are read again, because their contents are
+    /// unknown here.
     pub fn seek(&mut self, from: Position, known: Position) {
         self.go_on_at(from);
         self.known = Some(known);
     }
 
-    /// Goes on at a position, to which all was told.
+    /// Continues at a position up to which all was sent.
     pub fn go_on_at(&mut self, position: Position) {
         self.position = position;
     }
 
-    /// Returns whether it has to be told the state before the first change.
+    /// Returns whether the state before the first change is needed.
     #[must_use]
     pub fn needs_state(&self) -> bool {
         self.state.is_none()
@@ -138,13 +138,13 @@ impl Frames {
         self.look();
     }
 
-    /// Takes from the state what frames say of where they are: the same, whoever reads from wherever.
+    /// Updates the step from the state, so that it is the same for every reader.
     fn look(&mut self) {
         let Some(state) = &self.state else { return };
         self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
     }
 
-    /// Tells the title of the thread.
+    /// Sets the title of the thread.
     pub fn set_title(&mut self, title: Option<String>) {
         self.title = title;
     }
@@ -177,7 +177,7 @@ impl Frames {
         })
     }
 
-    /// Tells that events are missing, and how the thread is now. Nothing before `state` comes any more.
+    /// Sends a gap, and the current thread. No frame from before `state` follows.
     pub fn gap(&mut self, asked: Position, seq: Seq, (state, steps): (ThreadState, Steps)) {
         self.known = None;
         self.first.get_or_insert(seq);
@@ -189,7 +189,7 @@ impl Frames {
         self.send_values();
     }
 
-    /// Sends the state behind a gap, which the reader lacks.
+    /// Sends the state after a gap, which the reader lacks.
     pub fn tell_state(&mut self) {
         self.send_values();
     }
@@ -197,7 +197,7 @@ impl Frames {
     /// Makes the frames of an event.
     pub fn push(&mut self, event: &RunEvent) {
         let before = self.position;
-        // The state behind a gap has it already.
+        // The state after a gap has it already.
         if matches!(event, RunEvent::Committed { seq, .. } if *seq <= before.seq) {
             return;
         }
@@ -237,7 +237,7 @@ impl Frames {
                 "type": "approval_decided", "call_id": call, "request": decision.request,
                 "approved": decision.approved, "by": decision.by,
             })),
-            // These are in the log as well, or at the end, or nobody was asked before.
+            // These are in the log as well, are sent at the end, or decide a question that was not asked.
             RunEvent::ApprovalDecided { .. }
             | RunEvent::ToolEnded { .. }
             | RunEvent::Todos { .. }
@@ -249,7 +249,7 @@ impl Frames {
         self.stamp(made, next);
     }
 
-    /// Makes the last frames: the values once more if the run has left another title, and what failed, if something did.
+    /// Makes the last frames: the values again if the run left another title, and the failure, if there is one.
     pub fn end(&mut self, outcome: &Outcome, title: Option<String>) {
         let made = self.out.len();
         if title != self.title {
@@ -272,8 +272,8 @@ impl Frames {
         self.out.push(Frame::of(name, data, self.position));
     }
 
-    /// Gives the frames that an event made their ids, and takes away those that the reader has. The log may have a step in
-    /// fewer frames than the reader was to get: then they are told of a gap.
+    /// Sets the ids of the frames of an event, and removes those that the reader has. The log may have a step in fewer
+    /// frames than the reader expects: the reader then gets a gap.
     fn stamp(&mut self, made: usize, now: Position) {
         let mut frames = self.out.split_off(made);
         for (left, frame) in frames.iter_mut().rev().enumerate() {
@@ -301,7 +301,7 @@ impl Frames {
     }
 
     fn words(&mut self, id: &MessageId, delta: &str) {
-        // A run that goes on tells its earlier words again, which a client has.
+        // A resumed run sends its earlier text again, which a client already has.
         if self.state.as_ref().is_some_and(|state| state.messages.contains_key(id)) {
             return;
         }
@@ -358,7 +358,7 @@ impl Frames {
         }
     }
 
-    /// Returns where in the graph something happens.
+    /// Returns the metadata of a node in the graph.
     fn place(&self, node: &str) -> Value {
         json!({
             "run_id": self.run,
@@ -416,7 +416,7 @@ impl Frames {
         }
     }
 
-    /// Sends what was not sent of a reply, and its end.
+    /// Sends the unsent part of a reply, and its end.
     fn reply(&mut self, reply: &Assistant) {
         self.end_thoughts(&reply.id);
         let told = self.sent.entry(reply.id.clone()).or_default().end(&reply.text);
@@ -438,7 +438,7 @@ impl Frames {
         self.complete(result);
     }
 
-    /// Sends a message that is whole.
+    /// Sends a complete message.
     fn complete(&mut self, message: &Message) {
         if !self.modes.messages {
             return;
@@ -475,7 +475,7 @@ impl Frames {
     }
 }
 
-/// Returns whether the values of a thread show a change.
+/// Returns whether a change is visible in the values of a thread.
 fn is_shown(update: &Update) -> bool {
     match update {
         Update::Message(message) => !matches!(**message, Message::Reminder(_)),

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 /// Maximum length of a goal, in characters.
 const MAX_GOAL_CHARS: usize = 4000;
-/// How often a run may go on by itself at most.
+/// Maximum number of automatic continuations of a run.
 const MAX_CONTINUATIONS: u32 = 8;
 
-/// Makes a goal of what a client asks for.
+/// Makes a goal of a client's request.
 ///
 /// # Errors
-/// When it is empty or too long, or runs are to go on by themselves too often.
+/// When it is empty or too long, or the number of continuations is too large.
 pub fn read(objective: &str, max_continuations: Option<u32>, now: i64) -> Result<Goal, &'static str> {
     let objective = objective.split_whitespace().collect::<Vec<_>>().join(" ");
     if !(1..=MAX_GOAL_CHARS).contains(&objective.chars().count()) {

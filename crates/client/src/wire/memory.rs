@@ -1,4 +1,4 @@
-//! How memory is set up, and facts as clients write them.
+//! Settings of memory, and facts in the form of clients.
 
 use crate::{
     MemoryMode, MemoryRules,
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 /// A fact to remember.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct AddedFact {
-    /// What is remembered.
+    /// The text of the fact.
     pub content: String,
     /// Its kind.
     #[serde(default = "context")]
     pub category: String,
-    /// How sure it is, from 0 to 1.
+    /// Its certainty, from 0 to 1.
     #[serde(default = "half")]
     pub confidence: f64,
 }
@@ -30,7 +30,7 @@ fn half() -> f64 {
 }
 
 impl AddedFact {
-    /// Makes a fact of the usual kind.
+    /// Makes a fact of the default category.
     #[must_use]
     pub fn of(content: &str) -> Self {
         Self { content: content.to_owned(), category: context(), confidence: half() }
@@ -44,15 +44,15 @@ impl From<AddedFact> for NewFact {
     }
 }
 
-/// Change of a fact: what is missing or null stays.
+/// Change of a fact: missing or null fields stay.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FactChange {
-    /// What is remembered.
+    /// The text of the fact.
     pub content: Option<String>,
     /// Its kind.
     pub category: Option<String>,
-    /// How sure it is, from 0 to 1.
+    /// Its certainty, from 0 to 1.
     pub confidence: Option<f64>,
 }
 
@@ -63,8 +63,8 @@ impl From<FactChange> for FactEdit {
     }
 }
 
-/// Writes the rules, and the name of the model that reads conversations, under the keys of both shapes that DeerFlow had.
-/// No setting is told that holds a secret: the model is named and no more.
+/// Writes the rules, and the name of the model that reads conversations, under the keys of both of DeerFlow's shapes.
+/// Settings with secrets are left out: the model is only named.
 #[must_use]
 pub fn settings(memory: Option<(&MemoryRules, Option<&str>)>) -> Value {
     let usual = MemoryRules::default();

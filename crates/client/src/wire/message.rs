@@ -10,10 +10,10 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// Fields of a message that a client sent and that stand for themselves.
+/// Fields of a client's message that are kept unchanged.
 const KEPT: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "name"];
 
-/// Writes a message, with the fields that its client sent; `None` for words of pudu itself, which nobody is shown.
+/// Writes a message, with the fields that its client sent; `None` for pudu's own messages, which are not shown.
 #[must_use]
 pub fn whole(message: &Message, sent: Option<&Value>) -> Option<Value> {
     let mut told = match message {
@@ -100,7 +100,7 @@ fn response(reply: &Assistant) -> Value {
     fields
 }
 
-/// Returns the provider's usual word for why a reply ends.
+/// Returns the provider's usual finish reason of a reply.
 fn finish(reply: &Assistant) -> &'static str {
     match reply.finish {
         Finish::Complete if reply.calls.is_empty() => "stop",
@@ -113,12 +113,12 @@ fn finish(reply: &Assistant) -> &'static str {
     }
 }
 
-/// Writes a call whose arguments can be read.
+/// Writes a call whose arguments can be parsed.
 pub(super) fn tool_call(call: &ToolCall) -> Value {
     json!({ "name": call.name, "args": call.args, "id": call.id, "type": "tool_call" })
 }
 
-/// Writes what a model call used.
+/// Writes the usage of a model call.
 #[must_use]
 pub fn usage(usage: &Usage) -> Value {
     json!({
@@ -173,9 +173,9 @@ fn human_input(question: &Question, call: &CallId) -> Value {
 /// A piece of an answer.
 #[derive(Clone, Copy, Default)]
 pub struct MessageChunk<'a> {
-    /// Words.
+    /// Text.
     pub text: &'a str,
-    /// Thoughts, where the model tells them.
+    /// Reasoning, if the model returns it.
     pub reasoning: Option<&'a str>,
     /// The whole reply, if this is its end.
     pub last: Option<&'a Assistant>,

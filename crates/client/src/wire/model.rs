@@ -16,7 +16,7 @@ pub struct ListedModel {
     pub description: Option<String>,
     /// Whether it can think.
     pub supports_thinking: bool,
-    /// Whether it can be told how hard.
+    /// Whether the effort of its thinking can be set.
     pub supports_reasoning_effort: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct ListedModel {
 pub struct ModelList {
     /// The models.
     pub models: Vec<ListedModel>,
-    /// Whether tokens are counted: they are in any case.
+    /// Whether tokens are counted: always true.
     pub token_usage: Switched,
 }
 

@@ -5,15 +5,15 @@ use serde_json::Value;
 /// Which frames a stream has besides `metadata`, `error` and `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// The whole state, behind each change of it: `values` frames.
+    /// The whole state, after each change: `values` frames.
     pub values: bool,
-    /// What a node has changed: `updates` frames.
+    /// The changes made by a node: `updates` frames.
     pub updates: bool,
     /// Pieces of messages with metadata: `messages` frames.
     pub tuples: bool,
     /// Messages as they grow: `messages/partial` and `messages/complete` frames.
     pub messages: bool,
-    /// How far sub-agents, retries, summaries and approvals are: `custom` frames.
+    /// Progress of sub-agents, retries, summaries and approvals: `custom` frames.
     pub custom: bool,
     /// LangChain's events: `events` frames.
     pub events: bool,
@@ -21,12 +21,12 @@ pub struct Modes {
     pub tasks: bool,
     /// Checkpoints and tasks once more: `debug` frames.
     pub debug: bool,
-    /// The state as a checkpoint, behind each change of it: `checkpoints` frames.
+    /// The state as a checkpoint, after each change: `checkpoints` frames.
     pub checkpoints: bool,
 }
 
 impl Modes {
-    /// Returns whether the values of the thread stand in any frame.
+    /// Returns whether any frame has the values of the thread.
     #[must_use]
     pub fn show_values(self) -> bool {
         self.values || self.checkpoints || self.debug || self.events
@@ -75,7 +75,7 @@ impl Modes {
     /// When there are too many.
     pub fn from_query(wanted: &[String], unknown: &mut Vec<String>) -> Result<Option<Self>, String> {
         let words = wanted.iter().flat_map(|part| part.split(','));
-        // Python's client writes a key without a value where nobody names a mode.
+        // Python's client writes a key without a value where no mode is named.
         let list: Vec<Value> = words.filter(|word| !word.is_empty()).map(Value::from).collect();
         if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list), unknown).map(Some) }
     }

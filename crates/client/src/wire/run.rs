@@ -7,7 +7,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// LangGraph's words for how runs are.
+/// LangGraph's statuses of runs.
 pub const STATUSES: [&str; 6] = ["pending", "running", "success", "error", "timeout", "interrupted"];
 
 /// Returns a run's status in LangGraph's words.
@@ -25,7 +25,7 @@ pub fn status(row: &RunRow) -> &'static str {
     }
 }
 
-/// Returns whether nothing is left of a run. One that was told so too late has its end.
+/// Returns whether a run was rolled back. A run whose rollback came too late has its own end.
 fn is_rolled_back(row: &RunRow) -> bool {
     row.cancelled == Some(CancelAction::Rollback) && row.outcome() == Some(Outcome::Stopped)
 }

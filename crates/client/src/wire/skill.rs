@@ -1,4 +1,4 @@
-//! Skills as the API lists them, and what came of installing one.
+//! Skills as the API lists them, and the report of an installation.
 
 use crate::skills::{CatalogEntry, Finding, FindingSeverity, Installed};
 use serde::Serialize;
@@ -30,19 +30,19 @@ pub struct SkillList {
 /// A skill that was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledSkill {
-    /// Whether it was: true.
+    /// Whether the skill was installed: always true.
     pub success: bool,
     /// Its name.
     pub skill_name: String,
-    /// That it was, in words.
+    /// The confirmation as text.
     pub message: String,
-    /// What the scan found that does not block it.
+    /// Findings of the scan that do not block the skill.
     pub findings: Vec<ListedFinding>,
     /// Keys without effect, and texts and names that had to be repaired.
     pub notes: Vec<String>,
 }
 
-/// Something that the scan of a skill found.
+/// A finding of the scan of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedFinding {
     /// `warn` or `block`.
@@ -53,7 +53,7 @@ pub struct ListedFinding {
     pub line: u64,
     /// The rule that found it.
     pub rule: String,
-    /// What it is.
+    /// Description of the finding.
     pub what: String,
 }
 

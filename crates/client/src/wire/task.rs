@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// Writes how far a sub-agent came; `None` for what no client knows.
+/// Writes the progress of a sub-agent; `None` for a stage without a client event.
 pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
     match stage {
         TaskStage::Started { about, model, agent } => Some(json!({
@@ -48,7 +48,7 @@ fn ended(call: &CallId, end: &TaskEnd) -> Value {
     json!({ "type": kind, "task_id": call, key: end.text, "usage": tokens(&end.usage), "model_name": model })
 }
 
-/// Adds how a sub-agent ended to the fields of the tool message of its call.
+/// Adds the end of a sub-agent to the fields of the tool message of its call.
 pub(super) fn add_report(fields: &mut Map<String, Value>, result: &ToolResult) {
     let error = || result.text.strip_prefix("Task failed. Error: ").unwrap_or(&result.text);
     let refused = || TaskReport::new(TaskStatus::Failed, error());
@@ -78,7 +78,7 @@ pub(super) fn add_report(fields: &mut Map<String, Value>, result: &ToolResult) {
     }
 }
 
-/// Writes a stage as it is stored: the event's name, its content and its metadata; `None` for what is not stored.
+/// Writes a stage as a stored event: its name, content and metadata; `None` for a stage that is not stored.
 #[must_use]
 pub fn stored(call: &CallId, stage: &TaskStage) -> Option<(&'static str, Value, Value)> {
     let mut metadata = json!({ "task_id": call });

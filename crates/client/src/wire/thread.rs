@@ -26,15 +26,15 @@ pub struct ListedThread {
     pub metadata: Map<String, Value>,
     /// The assistant that it was made for.
     pub assistant_id: Option<String>,
-    /// The account whose it is, unless a client of the API made it.
+    /// The account that owns it, unless a client of the API made it.
     pub channel: Option<String>,
-    /// Nothing.
+    /// Always empty.
     pub config: Map<String, Value>,
     /// Its values: in lists only the title.
     pub values: Value,
-    /// Nothing.
+    /// Always empty.
     pub interrupts: Map<String, Value>,
-    /// Whether whoever asks may read it and no more.
+    /// Whether the caller may only read it.
     pub read_only: bool,
 }
 
@@ -59,7 +59,7 @@ impl ListedThread {
     }
 }
 
-/// Returns a thread's status in LangGraph's words.
+/// Returns a thread's status in LangGraph's terms.
 fn status(thread: &ClientThread, busy: bool) -> &'static str {
     match thread.outcome.as_deref().and_then(|outcome| serde_json::from_str(outcome).ok()) {
         _ if busy => "busy",

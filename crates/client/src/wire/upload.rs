@@ -7,7 +7,7 @@ use crate::{
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
 
-/// An upload. Where DeerFlow's wire has a path of its machine, the agent's stands.
+/// An upload. DeerFlow's fields for paths on its machine have the agent's paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ListedUpload {
     /// Its name.
@@ -16,13 +16,13 @@ pub struct ListedUpload {
     pub size: u64,
     /// The path by which the agent knows it.
     pub path: String,
-    /// The same.
+    /// The same path.
     pub virtual_path: String,
     /// The address below which the API gives it.
     pub artifact_url: String,
     /// The ending of its name.
     pub extension: String,
-    /// The name by which it came, if it is another one.
+    /// The original name, if different.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_filename: Option<String>,
     /// Its text as Markdown, if it is a document.
@@ -43,7 +43,7 @@ pub struct ListedMarkdown {
     pub markdown_file: String,
     /// The path by which the agent knows it.
     pub markdown_path: String,
-    /// The same.
+    /// The same path.
     pub markdown_virtual_path: String,
     /// The address below which the API gives it.
     pub markdown_artifact_url: String,
@@ -52,31 +52,31 @@ pub struct ListedMarkdown {
 /// The uploads of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UploadList {
-    /// How many.
+    /// Number of uploads.
     pub count: usize,
     /// The uploads, by name.
     pub files: Vec<ListedUpload>,
 }
 
-/// Files that were taken in.
+/// Uploaded files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UploadedFiles {
-    /// Whether they were: true.
+    /// Whether they were uploaded: always true.
     pub success: bool,
     /// The files.
     pub files: Vec<ListedUpload>,
-    /// How many, in words.
+    /// The confirmation as text.
     pub message: String,
-    /// Files that were left out: none.
+    /// Files that were left out: always none.
     pub skipped_files: Vec<String>,
 }
 
-/// That something was done.
+/// Confirmation of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasDone {
-    /// Whether it was: true.
+    /// Whether it was done: always true.
     pub success: bool,
-    /// The deed, in words.
+    /// Description of the action.
     pub message: String,
 }
 
@@ -100,7 +100,7 @@ impl ListedUpload {
         Self { modified, ..Self::of(thread, &upload.name, &upload.path, upload.size) }
     }
 
-    /// Writes a file that was `called` so, and taken in.
+    /// Writes an uploaded file with its original name.
     pub(crate) fn of_file(thread: &ThreadId, file: &SharedFile, called: &str) -> Self {
         let original_filename = (file.name != called).then(|| called.to_owned());
         let (markdown, markdown_error) = match &file.reading {
@@ -125,7 +125,7 @@ fn address(thread: &ThreadId, path: &str) -> String {
     format!("/api/threads/{thread}/artifacts{}", in_address(path))
 }
 
-/// Writes a path as it stands in an address.
+/// Percent-encodes a path for an address.
 #[must_use]
 pub fn in_address(path: &str) -> String {
     path.bytes().map(percent).collect()

@@ -27,7 +27,7 @@ pub(super) enum LearnError {
     Thread(String),
     #[error("another reader has it by now")]
     Taken,
-    /// The last reading does not wait for a model that failed: the next start reads.
+    /// The last reading does not wait for a failed model: the next start reads.
     #[error("the model failed while pudu was stopping")]
     Stopping,
 }

@@ -177,7 +177,7 @@ async fn what_was_switched_off_or_forgotten_meanwhile_is_not_kept() {
     }
 }
 
-/// Asks as a person of Slack, who is `user`.
+/// Asks as a person of Slack, who is the given user.
 async fn asks(
     client: &Client,
     run: &str,
@@ -201,7 +201,7 @@ fn identity(person: &str, user: &UserId) -> Identity {
 }
 
 impl Scene {
-    /// Returns the words of people that are found of tea.
+    /// Returns people's messages that a search for tea finds.
     async fn turns(&self, of: &UserId) -> Vec<String> {
         let of = MemoryOf { user: of.clone(), agent: None };
         let limits = RecallLimits { facts: 0, turns: 9 };

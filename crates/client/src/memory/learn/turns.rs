@@ -1,5 +1,5 @@
-//! Messages of a conversation as they are judged, and as they are indexed: statements, with the time at which they were said and
-//! without secrets.
+//! Messages of a conversation in the forms for judging and for the index: statements, with their time and without
+//! secrets.
 
 use super::super::rules::MemoryOf;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use pudu_memory::{
 };
 use pudu_store::{Learning, RecallEntry, RecallKind, now};
 
-/// Returns the turns of a conversation as they are judged.
+/// Returns the turns of a conversation for judging.
 pub(in crate::memory) fn said(state: &ThreadState) -> Vec<TranscriptTurn> {
     state.messages.values().filter_map(|message| turn(&&**message)).collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn turn(message: &&Message) -> Option<TranscriptTurn> {
     Some(TranscriptTurn { by, text, message, hidden: false, answers_question: false, forwarded: false })
 }
 
-/// Returns people's words as entries of the index.
+/// Returns people's messages as entries of the index.
 pub(super) fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec<RecallEntry> {
     let turn = |message: &&Message| match message {
         // A question or a task is no evidence of anything.
@@ -49,8 +49,8 @@ pub(super) fn turns(of: &MemoryOf, learning: &Learning, new: &[&Message]) -> Vec
     new.iter().filter_map(turn).collect()
 }
 
-/// Reads the time of a message out of its words, such as `Sunday 2026-11-22 15:04, Europe/Berlin (UTC+01:00)`, as milliseconds
-/// since 1970.
+/// Parses the time of a message, such as `Sunday 2026-11-22 15:04, Europe/Berlin (UTC+01:00)`, to milliseconds since
+/// 1970.
 pub(super) fn said_at(at: &str) -> Option<i64> {
     let (_, offset) = at.rsplit_once("(UTC")?;
     let mut words = at.split_whitespace().skip(1);

@@ -1,5 +1,5 @@
-//! Frames by which programs watch the graph itself: tasks of its nodes, LangChain's events, checkpoints, and all of these as
-//! `debug`. A node's beginning is told by the run, its end by the log, so that it is there for those who come late.
+//! Frames that trace the graph itself: tasks of its nodes, LangChain's events, checkpoints, and all of these as
+//! `debug`. A node's beginning is sent by the run, and its end by the log, so that late readers get it too.
 
 use super::{
     super::{
