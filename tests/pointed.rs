@@ -521,6 +521,7 @@ async fn dingtalk_messages_of_a_group_are_buffered() {
     assert_foreign(&pointed, &["the dam leaks", "we need sand"]);
     assert_eq!(pointed.matches("the dam leaks").count(), 1, "{pointed}");
     assert!(pointed.contains("kind=\"recent\"") && pointed.contains("\"author\":\"Bob\""), "{pointed}");
+    scene.sees(&group, |shown| shown.last().filter(|last| last.text.starts_with("echo")).map(drop)).await;
     assert_eq!(scene.platform.shown(&group).len(), 1, "no other message is answered");
 }
 
