@@ -27,7 +27,7 @@ pub use repair::repair;
 pub use split::Splitter;
 
 use memchr::memmem;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
@@ -48,7 +48,7 @@ pub struct Decoded<T> {
 /// # Errors
 /// When the bytes are no JSON, or are nested too deeply.
 pub fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
-    decode_strictly(bytes).unwrap_or_else(|| serde_json::from_str(&repair(bytes)))
+    from_utf8(bytes).map_or_else(|| serde_json::from_str(&repair(bytes)), Ok)
 }
 
 /// Reads a type. A field or entry that does not fit is dropped, or the object around it where the type requires it.
@@ -56,9 +56,9 @@ pub fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
 /// # Errors
 /// When the bytes are no JSON, are nested too deeply, or do not fit as a whole.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<Decoded<T>> {
-    match decode_strictly(bytes) {
-        Some(Ok(value)) => Ok(Decoded { value, dropped: Vec::new() }),
-        _ => decode_value(parse(bytes)?),
+    match from_utf8(bytes) {
+        Some(value) => Ok(Decoded { value, dropped: Vec::new() }),
+        None => decode_value(parse(bytes)?),
     }
 }
 
@@ -81,10 +81,14 @@ pub fn decode_value<T: DeserializeOwned>(mut value: Value) -> serde_json::Result
     }
 }
 
-/// Reads bytes that need no repair. `None` for bytes that may need one.
-fn decode_strictly<T: DeserializeOwned>(bytes: &[u8]) -> Option<serde_json::Result<T>> {
-    let text = std::str::from_utf8(bytes).ok().filter(|_| memmem::find(bytes, b"\\u0000").is_none())?;
-    serde_json::from_str(text).ok().map(Ok)
+/// Reads text that needs no repair, without a copy. `None` for text that may need one, and for text that does not fit.
+pub fn decode_strictly<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
+    let is_clean = memmem::find(text.as_bytes(), b"\\u0000").is_none();
+    is_clean.then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+fn from_utf8<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    decode_strictly(std::str::from_utf8(bytes).ok()?)
 }
 
 /// Removes the innermost value on a path and returns the path to it. `None` where only the whole document is left.

@@ -12,6 +12,7 @@ use crate::{
     wire::{self, EventDecoder, cut, garbled},
 };
 use pudu_base::{Delta, Finish, ModelError, ProviderParts, Usage};
+use pudu_net::json::decode_strictly;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,7 +254,7 @@ struct GrowthEvent<'a> {
 
 impl<'a> GrowthEvent<'a> {
     fn parse(data: &'a str) -> Option<Self> {
-        let growth: Self = serde_json::from_str(data).ok().filter(|_| !data.contains("\\u0000"))?;
+        let growth: Self = decode_strictly(data)?;
         growth.r#type.ends_with(".delta").then_some(growth)
     }
 }

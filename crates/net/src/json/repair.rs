@@ -84,22 +84,17 @@ fn has_odd_escape(mut bytes: &[u8]) -> bool {
     while let Some(at) = memchr(b'\\', bytes) {
         bytes = match bytes.get(at + 1..) {
             Some([b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', rest @ ..]) => rest,
-            Some([b'u', first, second, third, fourth, rest @ ..])
-                if is_plain_unit([*first, *second, *third, *fourth]) =>
-            {
-                rest
-            }
+            Some([b'u', rest @ ..]) if is_plain_unit(rest) => rest,
             _ => return true,
         };
     }
     false
 }
 
-/// Whether four digits of an escape are a character other than NUL.
-fn is_plain_unit(digits: [u8; 4]) -> bool {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let unit = digits.iter().try_fold(0, |unit, byte| Some(unit * 16 + digit(byte)?));
-    unit.is_some_and(|unit: u32| unit != 0 && !SURROGATES.contains(&unit))
+/// Whether the digits behind `\u` are a character other than NUL.
+fn is_plain_unit(digits: &[u8]) -> bool {
+    let unit = hex_unit(digits.iter().copied().map(char::from));
+    unit.is_some_and(|unit| unit != 0 && !SURROGATES.contains(&unit))
 }
 
 struct Repairer<'a> {
@@ -173,7 +168,7 @@ impl<'a> Repairer<'a> {
     }
 
     fn unicode(&mut self) {
-        let Some(unit) = hex_unit(&self.chars) else { return self.out.push_str("\\\\u") };
+        let Some(unit) = hex_unit(self.chars.clone()) else { return self.out.push_str("\\\\u") };
         self.skip(4);
         if !SURROGATES.contains(&unit) {
             return self.escaped(unit);
@@ -191,7 +186,7 @@ impl<'a> Repairer<'a> {
     /// Returns the unit of the escape that follows.
     fn next_unit(&self) -> Option<u32> {
         let mut ahead = self.chars.clone();
-        (ahead.next() == Some('\\') && ahead.next() == Some('u')).then(|| hex_unit(&ahead)).flatten()
+        (ahead.next() == Some('\\') && ahead.next() == Some('u')).then(|| hex_unit(ahead)).flatten()
     }
 
     fn skip(&mut self, chars: usize) {
@@ -209,8 +204,7 @@ impl<'a> Repairer<'a> {
 }
 
 /// Returns the number that the next four characters write in hexadecimal.
-fn hex_unit(chars: &Peekable<Chars<'_>>) -> Option<u32> {
-    let mut digits = chars.clone();
+fn hex_unit(mut digits: impl Iterator<Item = char>) -> Option<u32> {
     (0..4).try_fold(0, |unit, _| Some(unit * 16 + digits.next()?.to_digit(16)?))
 }
 
