@@ -14,11 +14,8 @@ pub enum FollowUpMode {
 }
 
 impl FollowUpMode {
-    /// All modes, the default first.
-    pub const ALL: [Self; 3] = [Self::Queue, Self::Steer, Self::Interrupt];
-
-    /// The modes by their names, as the configuration has them.
-    pub(super) const NAMES: &[(&str, Self)] = &[
+    /// All modes by their names, the default first.
+    pub const NAMES: &[(&str, Self)] = &[
         (Self::Queue.name(), Self::Queue),
         (Self::Steer.name(), Self::Steer),
         (Self::Interrupt.name(), Self::Interrupt),
@@ -45,6 +42,6 @@ impl FollowUpMode {
     /// Reads a name.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
     }
 }

@@ -35,14 +35,13 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
 
 fn modes(language: Language, now: FollowUpMode) -> FinalView {
     let mut text = format!("{}\n", language.modes());
-    for mode in FollowUpMode::ALL {
+    for (name, mode) in FollowUpMode::NAMES {
         let about = language.described(mode.about(language));
-        let _ = write!(text, "\n- `{}`{about}{}", mode.name(), mark(mode == now, language.in_use()));
+        let _ = write!(text, "\n- `{name}`{about}{}", mark(*mode == now, language.in_use()));
     }
-    let button = |mode: FollowUpMode| Choice {
-        label: mode.name().to_owned(),
-        action: format!("/mode {}", mode.name()),
-    };
-    let choices = FollowUpMode::ALL.into_iter().filter(|mode| *mode != now).map(button).collect();
+    let others = FollowUpMode::NAMES.iter().filter(|(_, mode)| *mode != now);
+    let button =
+        |(name, _): &(&str, _)| Choice { label: (*name).to_owned(), action: format!("/mode {name}") };
+    let choices = others.map(button).collect();
     FinalView { text, choices, ..FinalView::default() }
 }
