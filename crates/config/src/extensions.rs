@@ -79,9 +79,18 @@ pub fn place(start: &Start, beside: Option<&Path>) -> PathBuf {
     find(start, beside).unwrap_or_else(|| start.home().join(NAMES[0]))
 }
 
+/// Reads the file. `None` if there is none, or if it names no servers.
+///
+/// # Errors
+/// When it cannot be read or parsed, or names programs and is not the operator's.
+pub fn load(start: &Start, beside: Option<&Path>) -> Result<Option<McpConfig>, Report> {
+    let config = find(start, beside).map(|path| read(&path, start)).transpose()?;
+    Ok(config.filter(|config| !config.is_empty()))
+}
+
 /// Finds the file: the one that is named, or the one beside the configuration, here, one folder above, or in
 /// the home.
-pub fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
+fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
     if let Some((_, named)) = start.env.first(&["PUDU_EXTENSIONS_CONFIG", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"])
     {
         return Some(start.dir.join(named));
@@ -95,7 +104,7 @@ pub fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
-pub fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
+fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
     let config = parse(&text(path)?, path, start)?.reserving(is_own_tool);
     // Also where another version has been installed over it since.
     let own = Path::new("/proc/self/exe");

@@ -45,17 +45,13 @@ impl Extensions {
     /// Reads the file, if there is one, and starts the servers that it names, in place of those before. Where the file
     /// cannot be used those before stay.
     pub async fn connect(&self, start: &Start, beside: Option<&Path>) -> ConnectedServers {
-        let config = match extensions::find(start, beside).map(|path| extensions::read(&path, start)) {
-            None => None,
-            Some(Ok(config)) => Some(config).filter(|config| !config.is_empty()),
-            Some(Err(report)) => {
+        let servers = match extensions::load(start, beside) {
+            Ok(Some(config)) => Some(Servers::connect(config).await),
+            Ok(None) => None,
+            Err(report) => {
                 tracing::error!("failed to load extensions: {report}");
                 return ConnectedServers { any: false, former: None };
             }
-        };
-        let servers = match config {
-            Some(config) => Some(Servers::connect(config).await),
-            None => None,
         };
         let any = servers.as_ref().is_some_and(|servers| !servers.tools().is_empty());
         let mut kept = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,9 +111,8 @@ pub struct TriedServers {
 
 /// Starts the servers for a moment. `None` if there are no servers.
 pub async fn try_servers(start: &Start, beside: Option<&Path>) -> Option<Result<TriedServers, String>> {
-    let config = match extensions::read(&extensions::find(start, beside)?, start) {
-        Ok(config) if config.is_empty() => return None,
-        Ok(config) => config,
+    let config = match extensions::load(start, beside) {
+        Ok(config) => config?,
         Err(report) => return Some(Err(report.to_string())),
     };
     let servers = Servers::connect(config).await;
