@@ -13,7 +13,7 @@ use pudu_dispatch::{
     links::Links,
     local::{self, LocalChannel},
 };
-use pudu_gateway::{self as gateway, Exposed, GatewayToken};
+use pudu_gateway::{self as gateway, GatewayToken};
 use pudu_people::Users;
 use std::{
     path::{Path, PathBuf},
@@ -139,8 +139,8 @@ fn door(
         Some(token) => token.clone(),
         None => gateway::token::kept(home)?,
     };
-    let exposed: Exposed = machine.exposed();
-    Ok((listener, GatewayToken { secret, everywhere: is_open || gateway.token.is_some(), exposed }))
+    let everywhere = is_open || gateway.token.is_some();
+    Ok((listener, GatewayToken { secret, everywhere, exposed: machine.exposed() }))
 }
 
 /// Warns of budgets that refuse every answer.

@@ -1,4 +1,4 @@
-//! A daemon that runs: what it receives, what it follows, and how it is taken down.
+//! A running daemon: recovery, dispatch of messages, reloads of the configuration, and shutdown.
 
 use crate::{agent, machine::Machine, scope::Scope, servers::Extensions};
 use anyhow::{Context, Result};
@@ -51,7 +51,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Takes up what the process before left. What was at work on a thread has its place there before what waited.
+    /// Resumes work left by the previous process. Runs that had begun get their place on a thread before those that
+    /// waited.
     pub(crate) async fn recover(&self, dispatcher: &Dispatcher) -> Result<()> {
         let (client, extended) = (&self.shared.client, &self.shared.extended);
         let cut = gateway::cut_runs(&self.shared).await.context("cannot read the runs of clients")?;
@@ -83,8 +84,8 @@ impl Daemon {
         Ok(bound)
     }
 
-    /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
-    /// and accounts that were edited connect anew.
+    /// Dispatches arriving messages and follows edits of the configuration: each message uses the newest one, and
+    /// edited accounts reconnect.
     pub(crate) fn dispatch(&self, dispatcher: Dispatcher, arrivals: Receiver<InboxItem>, scope: Scope) {
         let (shared, watcher, extensions, machine) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone(), self.machine.clone());
@@ -109,8 +110,8 @@ impl Daemon {
         }
     }
 
-    /// Starts the MCP servers, and anew when asked to; their tools are there from the next run after that, and for what a
-    /// restart cut, unless they are slow.
+    /// Starts the MCP servers, and restarts them on request. Their tools are available from the next run after that,
+    /// and to the runs that a restart cut, unless the servers are slow.
     pub(crate) fn extend(&self, start: Start, file: Option<PathBuf>) {
         let (shared, watcher, extensions, machine) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone(), self.machine.clone());
@@ -119,7 +120,7 @@ impl Daemon {
             let count = |is_new: bool| {
                 if is_new {
                     apply(&shared, &watcher.current(), &machine, &extensions);
-                    // Said when it is true for whoever reads it: from here on runs have the tools.
+                    // Logged once it is true: runs have the tools from here on.
                     tracing::info!(tools = extensions.lock().all().len(), "connected MCP servers");
                 }
                 shared.extended.cancel();
@@ -137,16 +138,16 @@ impl Daemon {
         });
     }
 
-    /// Takes the daemon down: no new turns, those at work get their grace, the rest goes on after a restart. Returns
-    /// how many runs that is.
+    /// Shuts the daemon down: no turn begins, active turns get the grace period, and the rest continues after a
+    /// restart. Returns the number of those runs.
     pub async fn drain(&self) -> usize {
         let grace = self.watcher.current().timing.shutdown_grace_period;
         self.finish_turns(grace).await;
         self.shut_down().await
     }
 
-    /// Takes the daemon down likewise, once what can be learnt from conversations that wait was learnt. Nobody waits for
-    /// that at a terminal, whose next chat learns it.
+    /// Shuts the daemon down like [`Self::drain`], after learning from waiting conversations. At a terminal, where the
+    /// next chat learns from them, nothing waits for that.
     pub async fn learn_and_drain(&self) -> usize {
         let grace = self.watcher.current().timing.shutdown_grace_period;
         if self.finish_turns(grace).await && !grace.is_zero() {
@@ -155,20 +156,20 @@ impl Daemon {
         self.shut_down().await
     }
 
-    /// Waits until another process has the database, and then stops without any grace: whatever is at work here is at
-    /// work there, too.
+    /// Waits until another process has the database, and then stops without a grace period: that process resumes the
+    /// runs that are active here.
     pub async fn until_dispossessed(&self) {
         self.dispossessed.cancelled().await;
         self.finish_turns(Duration::ZERO).await;
         self.shut_down().await;
     }
 
-    /// Waits until nothing can be stored any more, whatever is done: a new process can.
+    /// Waits until the store is broken for good in this process. A new process can write again.
     pub async fn until_store_broke(&self) {
         self.shared.db.until_broken().await;
     }
 
-    /// Lets no turn begin, and waits so long for those at work. Returns whether all are over.
+    /// Lets no turn begin, and waits up to `grace` for active ones. Returns whether all ended.
     async fn finish_turns(&self, grace: Duration) -> bool {
         self.shared.drain.cancel();
         self.shared.tasks.close();
@@ -182,7 +183,7 @@ impl Daemon {
 
     async fn shut_down(&self) -> usize {
         let left = self.shared.client.running();
-        // What a run would say of what is taken from it below would be wrong.
+        // A run's own report of the interruption below would be wrong.
         let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
         tokio::time::timeout(SHUTDOWN_TIMEOUT, self.shared.client.suspend()).await.ok();
         let db = self.shared.db.within(SHUTDOWN_TIMEOUT);
@@ -202,9 +203,9 @@ impl Daemon {
     }
 }
 
-/// Makes an edited configuration count from the next message on.
+/// Applies an edited configuration from the next message on.
 fn apply(shared: &Shared, hot: &HotConfig, machine: &Machine, extensions: &Extensions) {
-    // Whoever comes later has seen what the one before has seen, and more.
+    // The lock orders reloads: a later one has seen everything that an earlier one has seen, and more.
     let tools = extensions.lock();
     match agent::setup(hot, machine, tools.all()) {
         Ok(setup) => shared.client.configure(setup),

@@ -1,4 +1,4 @@
-//! The start of a daemon. The third of its phases is here: what was built begins to run.
+//! The start of a daemon, with the third of its phases: the built parts begin to run.
 
 use crate::{build::Built, daemon::Daemon, open::Opened, scope::Scope};
 use anyhow::Result;
@@ -34,11 +34,11 @@ impl Daemon {
         Self::run(built, scope).await
     }
 
-    /// The third phase: continues what the process before left, then serves HTTP, connects the accounts, and dispatches.
+    /// The third phase: resumes the work of the previous process, then serves HTTP, connects the accounts, and dispatches.
     async fn run(built: Built, scope: Scope) -> Result<(Self, Greeting)> {
         let Built { daemon, dispatcher, arrivals, door, auth, hot, start, file, model, made_token, store } =
             built;
-        // Before anything works on them.
+        // Before any run works on a thread.
         daemon.shared.client.adopt_threads().await;
         daemon.recover(&dispatcher).await?;
         let address = match door {

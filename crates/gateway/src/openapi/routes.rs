@@ -69,7 +69,7 @@ macro_rules! methods {
     ($($name:ident $method:ident),+) => {
         $(
             #[doc = concat!("Routes `", stringify!($method), "` to a handler.")]
-            pub(in crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+            pub(crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
                 handler: H,
                 about: RouteAbout,
             ) -> MethodRoutes {
@@ -79,7 +79,7 @@ macro_rules! methods {
         impl MethodRoutes {
             $(
                 #[doc = concat!("Routes `", stringify!($method), "` to a handler as well.")]
-                pub(in crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+                pub(crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
                     self,
                     handler: H,
                     about: RouteAbout,
