@@ -341,7 +341,6 @@ async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
         ("POST", "/api/threads/search", 200),
         ("POST", "/api/langgraph/threads/search", 200),
         ("GET", "/api/threads/t/runs", 404),
-        ("GET", "/api/active-runs", 403),
         ("GET", "/api/threads/t/uploads/limits", 200),
         ("DELETE", "/api/threads/t/uploads/a", 403),
         ("POST", "/api/threads", 403),

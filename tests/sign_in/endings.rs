@@ -66,27 +66,19 @@ async fn a_stream_ends_with_its_session() {
         json!({"assistant_id": "lead_agent", "input": {"messages": [{"type": "human", "content": "go"}]}});
     let run = ada.post("/api/threads/t/runs", &asked).await.body["run_id"].as_str().unwrap().to_owned();
     hold.reached().await.unwrap();
-    let streams = ["/api/threads/t/runs/{run}/stream", "/api/active-runs/{run}/events"].map(|path| {
-        let url = format!("http://{}{}", house.address, path.replace("{run}", &run));
-        let session = format!("access_token={}", ada.cookie("access_token").unwrap());
-        tokio::spawn(async move {
-            let answer = http().get(url).header("cookie", session).send().await.unwrap();
-            assert_eq!(answer.status(), 200);
-            // An end without the run's own: the connection is left in order.
-            answer.text().await.unwrap()
-        })
-    });
-    let operator = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
-    let events = format!("http://{}/api/active-runs/{run}/events", house.address);
-    let open = http().get(events).bearer_auth(operator).send().await.unwrap();
+    let url = format!("http://{}/api/threads/t/runs/{run}/stream", house.address);
+    let session = format!("access_token={}", ada.cookie("access_token").unwrap());
+    let answer = http().get(&url).header("cookie", session).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let program = super::owners::token(&house, Some("ada@example.org"), &["runs:read"]).await;
+    let open = http().get(&url).bearer_auth(program).send().await.unwrap();
     assert!(add_user(&house, &["password", "ada@example.org"], "staple battery").0);
-    for stream in streams {
-        let told = tokio::time::timeout(std::time::Duration::from_secs(30), stream).await.unwrap().unwrap();
-        assert!(!told.contains("two") && !told.contains("event: end"), "{told}");
-    }
+    // An end without the run's own: the connection is left in order.
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), answer.text()).await.unwrap().unwrap();
+    assert!(!ended.contains("two") && !ended.contains("event: end"), "{ended}");
     hold.proceed();
     let told = open.text().await.unwrap();
-    assert!(told.contains("two") && told.contains("ended"), "that of another proof goes on: {told}");
+    assert!(told.contains("two") && told.contains("event: end"), "that of another proof goes on: {told}");
 }
 
 #[tokio::test]

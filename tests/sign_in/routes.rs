@@ -40,7 +40,6 @@ const PUBLIC: &[&str] = &[
 
 /// Routes that only an administrator may ask, with any method, and those of the local user.
 const OPERATED: &[&str] = &[
-    "/api/active-runs",
     "/api/chat",
     "/api/accounts",
     "/api/audit",

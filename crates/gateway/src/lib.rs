@@ -54,7 +54,6 @@ mod run_list;
 mod run_readers;
 mod run_request;
 mod run_stream;
-mod runs;
 mod serve;
 mod skills;
 pub mod storage;
@@ -284,20 +283,6 @@ impl GatewayState {
 
     /// The routes of the page's chats.
     fn local() -> Routes {
-        let active = Routes::new("active runs")
-            .at(
-                "/api/active-runs",
-                get(runs::list, says("Lists the runs that work or wait.").gives("{runs: [object]}")),
-            )
-            .at(
-                "/api/active-runs/{run}/events",
-                get(
-                    runs::events,
-                    says("Streams the events of a run.")
-                        .streams()
-                        .reads("Last-Event-ID", "The number of the event behind which the stream goes on."),
-                ),
-            );
         Routes::new("chat")
             .at(
                 "/api/chat/{chat}/events",
@@ -316,7 +301,6 @@ impl GatewayState {
                 "/api/chat/{chat}/files/{line}/{index}",
                 get(chat::file, says("Fetches a file of an answer.").sends_file().fails(&[422])),
             )
-            .merge(active)
             .behind(middleware::from_fn(admit::local))
     }
 

@@ -1,11 +1,14 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
-use super::{GatewayState, errors::refuse, runs::shown, thread};
+use super::{
+    GatewayState,
+    refusal::{answer, scrubbed, unavailable},
+    thread,
+};
 use crate::query::Query;
 use axum::{
     extract::{Path, State},
-    http::{StatusCode, header::CONTENT_TYPE},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use pudu_client::{
     base::Seq,
@@ -47,21 +50,15 @@ pub(super) async fn list(
         after: after.unwrap_or_default(),
         limit: limit.unwrap_or(EVENTS.0).clamp(1, EVENTS.1),
     };
-    match gateway.0.shared.db.within(STORE_TIMEOUT).task_stages(&thread, &filter).await {
-        Ok((rows, next)) => {
-            let events: Vec<Value> = rows.iter().filter_map(told).collect();
-            let answer = json!({ "events": events, "next": next });
-            ([(CONTENT_TYPE, "application/json")], shown(&answer)).into_response()
-        }
-        Err(error) => {
-            tracing::error!(%thread, %error, "failed to read tasks");
-            refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer just now; try again")
-        }
-    }
+    let listed = gateway.0.shared.db.within(STORE_TIMEOUT).task_stages(&thread, &filter).await;
+    answer(listed.map_err(|error| unavailable(&error)).map(|(rows, next)| {
+        let events: Vec<Value> = rows.iter().filter_map(to_json).collect();
+        scrubbed(&json!({ "events": events, "next": next }))
+    }))
 }
 
 /// Writes a stage in the API's format.
-fn told(row: &TaskRow) -> Option<Value> {
+fn to_json(row: &TaskRow) -> Option<Value> {
     let (name, content, metadata) = task::stored(&row.call, &row.stage)?;
     Some(json!({
         "seq": row.seq,

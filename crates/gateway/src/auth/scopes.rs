@@ -31,7 +31,7 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
         {
             ScopeNeed::Scopes(&[])
         }
-        ["api", "runs" | "active-runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => {
+        ["api", "runs", rest @ ..] | ["api", "threads", _, "runs", rest @ ..] => {
             ScopeNeed::Scopes(run(method, rest, query))
         }
         // A decision determines how a run continues.
@@ -104,7 +104,6 @@ mod tests {
         check("GET", "/api/threads/t/runs/r/stream", scopes(&["runs:read"]));
         check("GET", "/api/threads/t/approvals", scopes(&["runs:read"]));
         check("POST", "/api/threads/t/approvals/a", scopes(&["runs:create"]));
-        check("GET", "/api/active-runs/r/events", scopes(&["runs:read"]));
         check("POST", "/api/runs/stream", scopes(&["runs:create"]));
         check("POST", "/api/threads/t/copy", scopes(&["threads:write"]));
         check("POST", "/api/threads/t/state/checkpoint", scopes(&["threads:read"]));
