@@ -68,6 +68,7 @@ mod sign_in;
 mod skills;
 mod slack;
 mod slack_troubles;
+mod slash_commands;
 mod storage;
 mod store_outage;
 mod subagents;

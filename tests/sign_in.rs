@@ -3,7 +3,7 @@
 mod adoption;
 mod approvals;
 mod endings;
-mod jar;
+pub mod jar;
 mod oidc;
 mod owners;
 mod rooms;
@@ -40,7 +40,7 @@ fn login(email: &str, password: &str) -> Vec<(&'static str, String)> {
     vec![("username", email.to_owned()), ("password", password.to_owned())]
 }
 
-async fn signed_in(house: &House, email: &str) -> Jar {
+pub async fn signed_in(house: &House, email: &str) -> Jar {
     let mut jar = Jar::new(house);
     let told = jar.form("/api/v1/auth/login/local", &login(email, PASSWORD)).await;
     assert_eq!(told.status, 200, "{told:?}");

@@ -1,6 +1,6 @@
 //! Lists of channels and commands.
 
-use super::{GatewayState, chat};
+use super::{GatewayState, caller::Caller, chat};
 use crate::json::Json;
 use axum::{
     extract::{Path, State},
@@ -48,9 +48,17 @@ pub(super) async fn restart(
 }
 
 /// Lists the slash commands, in the order in which help shows them, and the skills behind them.
-pub(super) async fn commands(State(gateway): State<GatewayState>, headers: HeaderMap) -> Json<Value> {
+pub(super) async fn commands(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Json<Value> {
     let language = local::language(&gateway.0.shared, chat::preferred(&headers));
-    let skills = gateway.0.shared.client.catalog().await.enabled();
-    let entry = |(name, argument, help)| json!({ "name": name, "argument": argument, "help": help });
+    let skills = gateway.0.shared.client.catalog_of(&caller.user).await.enabled();
+    let entry = |(name, argument, help)| {
+        let threads = commands::works_on_threads(name);
+        let kind = if commands::is_command(name) { "command" } else { "skill" };
+        json!({ "name": name, "argument": argument, "help": help, "kind": kind, "works_on_threads": threads })
+    };
     Json(json!({ "commands": commands::offered(language, &skills).map(entry).collect::<Vec<_>>() }))
 }

@@ -56,6 +56,7 @@ mod run_request;
 mod run_stream;
 mod serve;
 mod skills;
+mod slash_commands;
 pub mod storage;
 mod stream_watch;
 mod tasks;

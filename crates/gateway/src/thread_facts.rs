@@ -15,7 +15,7 @@ use axum::{
     response::Response,
 };
 use pudu_client::{
-    ClientRun, Multitask, RunTask,
+    ClientRun, Multitask, RunEnd, RunTask,
     base::{RunId, ThreadState, Update},
     embed::GoalError,
     harness::{CompactOutcome, RunState},
@@ -189,26 +189,12 @@ pub(super) async fn compact(
         let before = client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
         let run = RunId::fresh();
         let task = RunTask {
-            compact: true,
             model: asked.model_name,
             agent,
-            finds_own_agents: true,
             user: caller.user.clone(),
             ..RunTask::new(thread.id.clone(), run)
         };
-        let submitted = client.submit(ClientRun {
-            task,
-            account: ACCOUNT.to_owned(),
-            assistant: String::new(),
-            // A summary that a crash cuts is not made: the caller has no answer and asks again.
-            request: String::new(),
-            metadata: String::new(),
-            multitask: Multitask::Reject,
-            deletes_thread: false,
-        });
-        let Some(end) = changed(submitted.await)?.ended().await else {
-            return refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; try again");
-        };
+        let end = summarize(&gateway, task).await?;
         let (seq, after) = client.state_now(&thread.id).await.map_err(|error| unavailable(&error))?;
         let (reason, total) = match end.compaction {
             Some(CompactOutcome::Done { after, .. }) => (None, Some(after)),
@@ -233,6 +219,24 @@ pub(super) async fn compact(
         })))
     };
     answer(compacted.await)
+}
+
+/// Summarises a thread on which no run works, by a run with the settings of `task`.
+pub(super) async fn summarize(gateway: &GatewayState, task: RunTask) -> Result<RunEnd, Refusal> {
+    let submitted = gateway.0.shared.client.submit(ClientRun {
+        task: RunTask { compact: true, finds_own_agents: true, ..task },
+        account: ACCOUNT.to_owned(),
+        assistant: String::new(),
+        // A summary that a crash cuts is not made: the caller has no answer and asks again.
+        request: String::new(),
+        metadata: String::new(),
+        multitask: Multitask::Reject,
+        deletes_thread: false,
+    });
+    match changed(submitted.await)?.ended().await {
+        Some(end) => Ok(end),
+        None => refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; try again"),
+    }
 }
 
 /// Returns how many messages models see a summary in place of.

@@ -7,6 +7,7 @@
 use pudu_client::{
     base::UserId,
     store::{Db, Identity, StoreError, alone},
+    wire::thread::API_ACCOUNT,
 };
 use pudu_config::{LOCAL, UnpairedPeople};
 use std::{
@@ -31,6 +32,8 @@ impl Users {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match joined.get(&(account.to_owned(), person.to_owned())) {
             Some(user) => user.clone(),
+            // The API knows people as users.
+            None if account == API_ACCOUNT => UserId::of(person).unwrap_or_else(|_| alone(account, person)),
             None if account == LOCAL || unpaired == UnpairedPeople::Shared => UserId::local(),
             None => alone(account, person),
         }
