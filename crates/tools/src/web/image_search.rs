@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A title is cut at so many characters.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 300;
 
 pub(super) struct ImageSearch(pub(super) ProviderClient);
@@ -54,7 +54,7 @@ impl TypedTool for ImageSearch {
             Provider::DuckDuckGo => duckduckgo::images(desk, query, &args.filters()).await,
             Provider::Brave => brave::images(desk, query, most).await,
             Provider::Serper => serper::images(desk, query, most).await,
-            // `tool` makes no such search.
+            // `tool` creates no search with these.
             _ => Ok(Vec::new()),
         }?;
         let listed: Vec<_> = images.iter().filter_map(listed).take(most).collect();
