@@ -67,7 +67,7 @@ pub enum WebCapability {
 /// How strictly a search filters explicit results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Safe {
-    /// Filters all of them.
+    /// Filters all explicit results.
     On,
     /// The provider's default.
     #[default]
