@@ -6,7 +6,7 @@ use crate::{RunState, run_state};
 use pudu_base::{BoxFuture, CallId, Message, Request, RunFailure, ToolCall, ToolResult};
 use std::{collections::HashMap, sync::Arc};
 
-/// Gives every call exactly one result, right behind its message, in call order.
+/// Gives every call exactly one result, right after its message, in call order.
 pub struct Dangling;
 
 impl Middleware for Dangling {
