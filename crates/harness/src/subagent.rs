@@ -142,7 +142,7 @@ impl Kinds {
 struct Args {
     /// The task, in three to five words, for people.
     description: String,
-    /// The whole task: all that it has to know, and what it is to report.
+    /// The whole task: everything that the sub-agent has to know and to report.
     prompt: String,
     /// The kind of sub-agent.
     subagent_type: String,

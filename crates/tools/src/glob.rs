@@ -28,10 +28,10 @@ pub(crate) struct Args {
     pattern: String,
     /// The folder to look in, an absolute path.
     path: String,
-    /// Whether folders are found as well.
+    /// Whether to return folders as well.
     #[serde(default)]
     include_dirs: bool,
-    /// At most so many are returned; 200 if left out, 1000 at most.
+    /// Maximum number of results: 200 if left out, 1000 at most.
     max_results: Option<usize>,
 }
 

@@ -37,13 +37,13 @@ pub(crate) struct Args {
     path: String,
     /// Only files with names like this, for example `*.py`.
     glob: Option<String>,
-    /// Whether the pattern is plain text.
+    /// Whether the pattern is literal text.
     #[serde(default)]
     literal: bool,
     /// Whether upper and lower case differ.
     #[serde(default)]
     case_sensitive: bool,
-    /// At most so many lines are returned; 100 if left out, 500 at most.
+    /// Maximum number of lines to return: 100 if left out, 500 at most.
     max_results: Option<usize>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     start_line: Option<usize>,
     /// The last line to read. Everything to the end if left out.
     end_line: Option<usize>,
-    /// How many characters of that to leave out first: the way through lines that are too long to be shown whole.
+    /// Number of characters to skip first: the way through lines that are too long to be shown whole.
     offset: Option<usize>,
 }
 

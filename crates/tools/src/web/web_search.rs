@@ -19,7 +19,7 @@ pub(super) struct WebSearch(pub(super) ProviderClient);
 pub(crate) struct Args {
     /// The text to look for: a few specific words, as one would type them into a search engine.
     query: String,
-    /// How many results to return at most. The usual number if left out.
+    /// Maximum number of results to return. The default number if left out.
     max_results: Option<usize>,
 }
 
