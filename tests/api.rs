@@ -4,13 +4,13 @@ use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
-/// Reads a run's events to their end.
+/// Reads all events of a run.
 async fn events(house: &House, run: &str, last: Option<&str>) -> Vec<(String, Value)> {
     let read = read(house, run, last).await;
     read.into_iter().map(|(_, name, data)| (name, data)).collect()
 }
 
-/// Likewise, each with its id.
+/// Reads all events of a run with their IDs.
 async fn read(house: &House, run: &str, last: Option<&str>) -> Vec<(String, String, Value)> {
     let mut call = http().get(format!("http://{}/api/active-runs/{run}/events", house.address));
     if let Some(last) = last {
@@ -47,13 +47,13 @@ async fn a_run_can_be_followed_joined_late_and_read_again() {
     assert_eq!(runs, json!({"runs": []}));
 }
 
-/// Returns the id of the only run.
+/// Returns the ID of the only run.
 async fn only_run(house: &House) -> String {
     let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
     runs["runs"][0]["run_id"].as_str().unwrap().to_owned()
 }
 
-/// Picks the events of a name.
+/// Returns the events with a name.
 fn named(all: &[(String, Value)], wanted: &str) -> Vec<Value> {
     all.iter().filter(|(name, _)| name == wanted).map(|(_, data)| data.clone()).collect()
 }
@@ -156,7 +156,7 @@ async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
 #[tokio::test]
 async fn bad_requests_get_a_clear_error() {
     let house = House::open("").await;
-    // What is too large is not read to its end, and the connection is of no use after that.
+    // A body that is too large is not read to its end, and the connection cannot be reused.
     let post = |path: &str, body: String| {
         let url = format!("http://{}{path}", house.address);
         async move {
@@ -242,11 +242,11 @@ async fn a_message_whose_sender_hangs_up_is_answered_all_the_same() {
         );
         socket.write_all(head.as_bytes()).unwrap();
         socket.write_all(body.as_bytes()).unwrap();
-        // Closed without waiting for the answer.
+        // Closed without waiting for the response.
     }
     let db = house.database().await;
     let deadline = std::time::Instant::now() + SOON;
-    // Whatever was kept is answered, without a restart.
+    // All stored messages are answered, without a restart.
     while !db.pending().await.unwrap().is_empty() || house.model.active() > 0 {
         assert!(
             std::time::Instant::now() < deadline,
@@ -318,7 +318,7 @@ async fn every_error_has_the_same_shape() {
         ),
         (http().get(at("/api/active-runs/none/events")), 404, ""),
         (http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a")), 404, ""),
-        // The last one: the server closes the connection, which others would be given.
+        // The last one: the server closes the connection, which other requests would reuse.
         (
             http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("x".repeat((16 << 20) + 1)),
             413,

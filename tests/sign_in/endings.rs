@@ -1,4 +1,4 @@
-//! What sign-in leaves behind: lines in the audit, streams that end with their session, codes that do not pile up.
+//! Effects of sign-in: audit entries, streams that end with their session, codes that do not accumulate.
 
 use super::{
     PASSWORD,
@@ -44,10 +44,10 @@ async fn changes_of_accounts_stand_in_the_audit_without_a_name() {
     ];
     assert_eq!(told, expected);
     let text = deeds.to_string();
-    // Whoever has an account is named when the audit is told; what is kept has ids alone.
+    // The audit shows names of accounts; the store contains only IDs.
     assert!(text.contains("\"name\":\"ada@example.org\"") && !text.contains("bo@example.org"), "{text}");
     assert!(!text.contains(made.body["token"].as_str().unwrap()), "{text}");
-    // Who is forgotten is named nowhere.
+    // Deleted users are not named anywhere.
     add_user(&house, &["add", "zoe@example.org", "--admin"], PASSWORD);
     let (well, said) = house.pudu(&["forget", "--user", "ada@example.org", "--yes"]);
     assert!(well, "{said}");
@@ -72,7 +72,7 @@ async fn a_stream_ends_with_its_session() {
         tokio::spawn(async move {
             let answer = http().get(url).header("cookie", session).send().await.unwrap();
             assert_eq!(answer.status(), 200);
-            // An end without the run's own: the connection is left in order.
+            // The stream ends without the run's end: the connection is closed properly.
             answer.text().await.unwrap()
         })
     });
