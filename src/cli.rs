@@ -79,7 +79,7 @@ enum CliCommand {
         /// Only list the entries of this thread.
         #[arg(long)]
         thread: Option<String>,
-        /// Number of entries, newest first.
+        /// Maximum number of entries; the newest are listed.
         #[arg(long, default_value_t = 100)]
         limit: u32,
         /// Print JSON.
