@@ -17,7 +17,7 @@ use pudu_sim::model::{At, Reply};
 const BOX: &str = "document.getElementById('box').value";
 const NOTICE: &str = "document.getElementById('notice').innerText.trim()";
 
-/// What stands in the conversation: who, and what.
+/// The lines of the conversation: speaker and text.
 const TALK: &str = "[...document.querySelectorAll('#turns > .turn')].flatMap(turn => {
     const text = selector => [...turn.querySelectorAll(selector)].filter(node => node.checkVisibility())
         .map(node => node.innerText.trim()).join(' | ');
@@ -25,7 +25,7 @@ const TALK: &str = "[...document.querySelectorAll('#turns > .turn')].flatMap(tur
     return [you && 'you: ' + you, pudu && 'pudu: ' + pudu].filter(Boolean);
 })";
 
-/// A house without questions that a model suggests, with its daemon. Its configuration ends so.
+/// A house without suggested questions, with its daemon. `rest` is appended to the configuration.
 async fn house(rest: &str) -> House {
     let mut house = build(rest).await;
     house.start();
@@ -36,23 +36,23 @@ async fn build(rest: &str) -> House {
     House::furnish(Default::default(), "", &format!("suggestions: {{enabled: false}}\n{rest}")).await
 }
 
-/// Whether nothing is being answered.
+/// Whether no answer is in progress.
 const IDLE: &str = "document.getElementById('stop').hidden";
 
-/// An expression for whether something is there to be seen.
+/// An expression that is true if an element is visible.
 fn shown(id: &str) -> String {
     format!("document.getElementById('{id}').checkVisibility()")
 }
 
-/// Goes to the page and waits until it is there.
+/// Opens the page and waits until it is ready.
 async fn visit(browser: &mut Browser, house: &House) {
     browser.open(&format!("http://{}/", house.address)).await;
     browser.sees("document.body?.dataset.ready ?? ''", "true").await;
 }
 
-/// Loads the page once more.
+/// Reloads the page.
 async fn reloads(browser: &mut Browser) {
-    // Afterwards, or the answer would go down with the page.
+    // Deferred, because the response would be lost with the page.
     browser.eval("(document.body.dataset.ready = 'before', void setTimeout(() => location.reload()))").await;
     browser.sees("document.body?.dataset.ready ?? ''", "true").await;
 }
@@ -63,7 +63,7 @@ async fn open(house: &House) -> Option<Browser> {
     Some(browser)
 }
 
-/// Says something and waits for the answer.
+/// Sends a message and waits for the answer.
 async fn says(browser: &mut Browser, text: &str, answer: &str) {
     browser.eval("document.getElementById('box').focus()").await;
     browser.types(text).await;
@@ -208,7 +208,7 @@ async fn commands_are_completed_and_only_those_that_work_are_offered() {
         browser.sees(BOX, "").await;
     }
     assert_eq!(house.model.count(), 1);
-    // A path is no command, and a skill that came since is found.
+    // A path is no command, and a skill that was added later is found.
     says(&mut browser, "/etc/hosts is a file", "echo: /etc/hosts is a file").await;
     let folder = house.path(".pudu/skills/custom/make-haiku");
     std::fs::create_dir_all(&folder).unwrap();

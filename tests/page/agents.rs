@@ -1,4 +1,4 @@
-//! Custom agents: one is chosen for a conversation, which keeps it.
+//! Custom agents: one is chosen for a conversation and kept.
 
 use super::{IDLE, NOTICE, TALK, looks::audits, open, says, shown};
 use crate::house::House;
@@ -17,7 +17,7 @@ async fn with_a_poet(rest: &str) -> House {
     house
 }
 
-/// Whether the newest request was the poet's.
+/// Returns whether the newest request was the poet's.
 fn is_poets(house: &House) -> bool {
     house.model.requests().pop().unwrap().body.to_string().contains("You write poems.")
 }
