@@ -4,136 +4,8 @@ use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
-<<<<<<< HEAD
 #[tokio::test]
 async fn a_fast_model_outruns_its_reply_and_people_see_every_word() {
-=======
-/// Reads all events of a run.
-async fn events(house: &House, run: &str, last: Option<&str>) -> Vec<(String, Value)> {
-    let read = read(house, run, last).await;
-    read.into_iter().map(|(_, name, data)| (name, data)).collect()
-}
-
-/// Reads all events of a run with their IDs.
-async fn read(house: &House, run: &str, last: Option<&str>) -> Vec<(String, String, Value)> {
-    let mut call = http().get(format!("http://{}/api/active-runs/{run}/events", house.address));
-    if let Some(last) = last {
-        call = call.header("last-event-id", last);
-    }
-    let text = call.send().await.unwrap().text().await.unwrap();
-    let mut decoder = pudu_client::net::sse::SseDecoder::default();
-    let events = decoder.push(text.as_bytes()).unwrap();
-    let ids = text.lines().filter_map(|line| line.strip_prefix("id: ").map(str::to_owned));
-    let told = events.into_iter().zip(ids);
-    told.map(|(event, id)| (id, event.event, serde_json::from_str(&event.data).unwrap())).collect()
-}
-
-#[tokio::test]
-async fn a_run_can_be_followed_joined_late_and_read_again() {
-    let house = House::open("").await;
-    let ada = Talker::new(&house, "Ada");
-    let mut hold = house.model.hold(1, At::Chunk(2));
-    house.model.next(Reply::text("one two three").words_per_chunk(1));
-    ada.say("count");
-    hold.reached().await.unwrap();
-    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
-    let run = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
-    hold.proceed();
-    let all = events(&house, &run, None).await;
-    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["thinking", "text", "text", "text", "spent", "ended"], "{all:?}");
-    let words: String = all.iter().filter_map(|(_, data)| data["delta"].as_str()).collect();
-    assert_eq!(words, "one two three");
-    let (id, ..) = &read(&house, &run, None).await[3];
-    assert_eq!(events(&house, &run, Some(id)).await, all[4..]);
-    assert_eq!(house.get("/api/active-runs/none/events").await.0, 404);
-    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
-    assert_eq!(runs, json!({"runs": []}));
-}
-
-/// Returns the ID of the only run.
-async fn only_run(house: &House) -> String {
-    let runs: Value = serde_json::from_str(&house.get("/api/active-runs").await.1).unwrap();
-    runs["runs"][0]["run_id"].as_str().unwrap().to_owned()
-}
-
-/// Returns the events with a name.
-fn named(all: &[(String, Value)], wanted: &str) -> Vec<Value> {
-    all.iter().filter(|(name, _)| name == wanted).map(|(_, data)| data.clone()).collect()
-}
-
-#[tokio::test]
-async fn the_stages_of_sub_agents_can_be_followed() {
-    let rest = "subagents: {timeout_seconds: 4}\nsandbox: {allow_host_bash: true}\n";
-    let mut house = House::furnish(Default::default(), "", rest).await;
-    house.start();
-    let ada = Talker::new(&house, "Ada");
-    let hand = |what: &str| json!({"description": what, "prompt": what, "subagent_type": "general-purpose"});
-    let (works, fails, stalls) = (hand("works"), hand("fails"), hand("stalls"));
-    let nap = json!({"command": "sleep 0.5", "description": "Napping"});
-    house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
-        ("go", "user") => Reply::tool("task", &works).tool("task", &fails).tool("task", &stalls).into(),
-        ("works", "user") => Reply::tool("bash", &nap).usage(7, 2).into(),
-        ("works", _) => Reply::text("Nothing there.").usage(9, 3).into(),
-        ("fails", _) => Reply::status(401).into(),
-        ("stalls", _) => Reply::text("late").after(SOON).into(),
-        _ => Reply::text("done").into(),
-    });
-    let mut hold = house.model.hold(1, At::Start);
-    ada.say("go");
-    hold.reached().await.unwrap();
-    let run = only_run(&house).await;
-    hold.proceed();
-    let all = events(&house, &run, None).await;
-    let tasks = named(&all, "task");
-    let of = |about: &str| -> Vec<Value> {
-        let begun = tasks.iter().find(|task| task["stage"]["about"] == about).unwrap();
-        let own = tasks.iter().filter(|task| task["call"] == begun["call"]);
-        own.map(|task| task["stage"].clone()).collect()
-    };
-    let started =
-        |about: &str| json!({"stage": "started", "about": about, "agent": "general-purpose", "model": "sim"});
-    let works = of("works");
-    assert_eq!(works.first(), Some(&started("works")));
-    let runs = |stage: &&Value| stage["stage"] == "running" && stage["doing"] == json!(["Napping"]);
-    assert_eq!(works.iter().find(runs).map(|stage| &stage["usage"]), Some(&json!({"input": 7, "output": 2})));
-    let ended = |status: &str, usage: Value, text: &str| json!({"stage": "ended", "status": status, "model": "sim", "usage": usage, "text": text});
-    let spent = json!({"input": 16, "output": 5});
-    assert_eq!(works.last(), Some(&ended("completed", spent, "Nothing there.")), "{works:?}");
-    let failed = of("fails").pop().unwrap();
-    assert!(failed["status"] == "failed" && !failed["text"].as_str().unwrap().is_empty(), "{failed}");
-    let stalled = of("stalls").pop().unwrap();
-    assert!(stalled["status"] == "timed_out" && stalled["text"] == "no end after 4 s", "{stalled}");
-}
-
-#[tokio::test]
-async fn what_is_asked_and_decided_can_be_followed() {
-    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
-    house.start();
-    let ada = Talker::new(&house, "Ada");
-    let write = json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"});
-    house.model.next(Reply::tool("write_file", &write));
-    ada.say("write it");
-    let question = house.telegram.wait(SOON, |view| {
-        let answer = view.answers(ada.chat).pop()?;
-        answer.buttons.iter().flatten().any(|button| button.text == "Approve").then_some(answer.id)
-    });
-    let message = question.await.unwrap();
-    let run = only_run(&house).await;
-    house.telegram.press(ada.chat, ada.person, message, "Approve").unwrap();
-    let all = events(&house, &run, None).await;
-    let (asked, decided) = (named(&all, "asked"), named(&all, "decided"));
-    let [asked] = asked.as_slice() else { panic!("{all:?}") };
-    let wish = asked["wish"].as_str().unwrap();
-    assert!(wish.contains("write_file") && !asked["key"].as_str().unwrap().is_empty(), "{asked}");
-    let decision = json!({"wish": wish, "approved": true, "by": "Ada"});
-    let expect = json!({"type": "decided", "call": asked["call"], "decision": decision});
-    assert_eq!(decided, [expect]);
-}
-
-#[tokio::test]
-async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
->>>>>>> w2
     let house = House::open("").await;
     let ada = Talker::new(&house, "Ada");
     let text: String = (0..6_000).map(|n| format!("w{n} ")).collect();
@@ -155,7 +27,7 @@ async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
 #[tokio::test]
 async fn bad_requests_get_a_clear_error() {
     let house = House::open("").await;
-    // A body that is too large is not read to its end, and the connection cannot be reused.
+    // What is too large is not read to its end, and the connection is of no use after that.
     let post = |path: &str, body: String| {
         let url = format!("http://{}{path}", house.address);
         async move {
@@ -241,11 +113,11 @@ async fn a_message_whose_sender_hangs_up_is_answered_all_the_same() {
         );
         socket.write_all(head.as_bytes()).unwrap();
         socket.write_all(body.as_bytes()).unwrap();
-        // Closed without waiting for the response.
+        // Closed without waiting for the answer.
     }
     let db = house.database().await;
     let deadline = std::time::Instant::now() + SOON;
-    // All stored messages are answered, without a restart.
+    // Whatever was kept is answered, without a restart.
     while !db.pending().await.unwrap().is_empty() || house.model.active() > 0 {
         assert!(
             std::time::Instant::now() < deadline,
@@ -317,7 +189,7 @@ async fn every_error_has_the_same_shape() {
         ),
         (http().get(at("/api/threads/a/runs/none/stream")), 404, ""),
         (http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a")), 404, ""),
-        // The last one: the server closes the connection, which other requests would reuse.
+        // The last one: the server closes the connection, which others would be given.
         (
             http().post(at("/api/chat/a/messages")).header(json.0, json.1).body("x".repeat((16 << 20) + 1)),
             413,
