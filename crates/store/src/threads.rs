@@ -295,7 +295,7 @@ macro_rules! unused {
             " FROM threads WHERE id = $1 AND updated <= $2 AND NOT EXISTS (SELECT 1 FROM turns
                 WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)
             AND NOT EXISTS (SELECT 1 FROM runs
-                WHERE runs.thread = threads.id AND ended IS NULL AND runs.user_id <> '')"
+                WHERE runs.thread = threads.id AND ended IS NULL AND runs.origin = 'api')"
             $(, $end)?
         )
     };

@@ -1,6 +1,6 @@
 //! Budgets: reservations before calls, settlements after them, and counters that are the sum of both.
 
-use crate::fixture::{NOW, Place, WITHOUT_CLIENT_RUNS, WITHOUT_CLIENT_THREADS, run};
+use crate::fixture::{BEFORE_ONE_RUN, NOW, Place, WITHOUT_CLIENT_RUNS, WITHOUT_CLIENT_THREADS, run};
 use futures_util::future::join_all;
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 use pudu_store::{
@@ -402,6 +402,7 @@ pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Pla
         ALTER TABLE identities DROP COLUMN via; ALTER TABLE identities DROP COLUMN route;
         DELETE FROM schema_version WHERE version >= 14"
     );
+    run(&mut behind, BEFORE_ONE_RUN.into()).await;
     run(&mut behind, older).await;
     run(&mut behind, WITHOUT_CLIENT_RUNS.into()).await;
     run(&mut behind, WITHOUT_CLIENT_THREADS.into()).await;

@@ -66,8 +66,6 @@ async fn script(db: &Db) {
     db.drop_goal(&first).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
-    db.resume(&first).await.unwrap();
-    db.suspend_turns(vec!["run".into()]).await.unwrap();
     db.choose_below(&first, one, "chosen", NOW).await.unwrap();
     db.delivered(&first, None, false, NOW).await.unwrap();
     db.open_turn(&turn("second", &[])).await.unwrap();
