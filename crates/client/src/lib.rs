@@ -186,7 +186,7 @@ impl Client {
     /// # Errors
     /// When the store fails.
     pub async fn files(&self, thread: &base::ThreadId) -> Result<ThreadFiles, SandboxError> {
-        Ok(self.0.folders.of(&self.files_folder(thread).await?))
+        Ok(self.0.folders.thread_files(&self.files_folder(thread).await?))
     }
 
     async fn files_folder(&self, thread: &base::ThreadId) -> Result<ThreadFolder, SandboxError> {

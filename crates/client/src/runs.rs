@@ -251,8 +251,8 @@ impl Client {
         change: impl FnOnce(&mut RunState) + Send + 'static,
     ) -> Result<Seq, SubmitError> {
         let live = self.open_alone(thread).map_err(|other| SubmitError::Busy(other.run))?;
-        let (client, of) = (self.clone(), (thread.clone(), live.run.clone()));
-        let changed = self.in_turn(live, async move { client.change(of, change).await }).await?;
+        let (client, thread, run) = (self.clone(), thread.clone(), live.run.clone());
+        let changed = self.in_turn(live, async move { client.change(thread, run, change).await }).await?;
         changed.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 
@@ -265,14 +265,14 @@ impl Client {
         self.live_runs(thread).iter().for_each(|live| live.control.steering.drop_goal());
         let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
         self.0.runs.open(live.clone(), false).ok();
-        let (client, of) = (self.clone(), (thread.clone(), live.run.clone()));
+        let (client, thread, run) = (self.clone(), thread.clone(), live.run.clone());
         let clear = |turn: &mut RunState| {
             if turn.state().goal.is_some() {
                 turn.apply(Update::Goal(None));
             }
         };
         let cleared = self.in_turn(live, async move {
-            let cleared = client.change(of, clear).await;
+            let cleared = client.change(thread, run, clear).await;
             cleared.inspect_err(|error| tracing::error!(%error, "failed to clear goal"))
         });
         Box::pin(async move {
@@ -320,7 +320,8 @@ impl Client {
 
     async fn change(
         &self,
-        (thread, run): (ThreadId, RunId),
+        thread: ThreadId,
+        run: RunId,
         change: impl FnOnce(&mut RunState),
     ) -> Result<Seq, LogError> {
         let (seq, state) = self.0.threads.take(&thread).await?;

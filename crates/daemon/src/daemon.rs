@@ -123,8 +123,8 @@ impl Daemon {
                 }
                 shared.extended.cancel();
             };
-            let place = (&start, file.as_deref());
-            extensions.keep_connected(place, &shared.reconnect_extensions, &stop, count).await;
+            let file = file.as_deref();
+            extensions.keep_connected(&start, file, &shared.reconnect_extensions, &stop, count).await;
             shared.extended.cancel();
         });
         let extended = self.shared.extended.clone();

@@ -12,7 +12,7 @@ use pudu_store::{
 use std::sync::Arc;
 
 fn ada() -> UserId {
-    UserId::of("ada").unwrap()
+    UserId::from_raw("ada").unwrap()
 }
 
 pub(crate) fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
@@ -204,7 +204,7 @@ pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
     for (thread, now) in [("a", NOW), ("b", NOW + 1), ("c", NOW + 2)] {
         db.create_thread(made(thread, now)).await.unwrap();
     }
-    let other = ThreadFolder { owner: UserId::of("bob").unwrap(), thread: "a".into() };
+    let other = ThreadFolder { owner: UserId::from_raw("bob").unwrap(), thread: "a".into() };
     db.create_thread(NewThread { folder: other, ..made("a", NOW) }).await.unwrap();
     assert_eq!(
         db.client_thread(&"a".into()).await.unwrap().unwrap().user,
@@ -218,7 +218,7 @@ pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
     let all = db.find_threads(&ada(), &listed).await.unwrap().threads;
     assert_eq!(all.iter().map(|thread| thread.id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
     assert_eq!((all[0].title.as_str(), all[0].metadata.as_str()), ("First", "{\"a\":1}"));
-    assert!(db.find_threads(&UserId::of("bob").unwrap(), &listed).await.unwrap().threads.is_empty());
+    assert!(db.find_threads(&UserId::from_raw("bob").unwrap(), &listed).await.unwrap().threads.is_empty());
 }
 
 pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {

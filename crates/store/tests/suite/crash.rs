@@ -83,7 +83,7 @@ async fn script(db: &Db) {
     db.release_learnings().await.unwrap();
     db.learnt(&learning, &reader, "1").await.unwrap();
     db.drop_learning(&learning).await.unwrap();
-    let merge = MemoryMerge { source: UserId::of("ada").unwrap(), target: UserId::local() };
+    let merge = MemoryMerge { source: UserId::from_raw("ada").unwrap(), target: UserId::local() };
     db.move_turns(&merge.source, &merge.target).await.unwrap();
     db.memory_merged(&merge).await.unwrap();
     db.forget_turns_before(NOW).await.unwrap();
