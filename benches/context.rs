@@ -210,12 +210,12 @@ fn written(request: &Request) -> String {
     let _ = writeln!(text, "system {}", request.system);
     for message in &request.messages {
         let _ = match &**message {
-            Message::Human(human) => writeln!(text, "user {}", human.told()),
+            Message::Human(human) => writeln!(text, "user {}", human.to_model_text()),
             Message::Assistant(reply) => {
                 writeln!(text, "assistant {} {}", reply.text, serde_json::to_string(&reply.calls).unwrap())
             }
             Message::Tool(result) => writeln!(text, "tool {} {}", result.call, result.text),
-            Message::Reminder(reminder) => writeln!(text, "user {}", reminder.told()),
+            Message::Reminder(reminder) => writeln!(text, "user {}", reminder.to_model_text()),
         };
     }
     text

@@ -138,7 +138,7 @@ struct LogLine {
 
 impl LogLine {
     /// Returns the text to write, shortened if it exceeds the limit.
-    fn shown(&self) -> String {
+    fn render(&self) -> String {
         let text = scrub::hide_in_log(&String::from_utf8_lossy(&self.text)).into_owned();
         let mut shown = if text.len() <= MAX_LINE_BYTES {
             text
@@ -177,7 +177,7 @@ impl Drop for LogLine {
         if self.fate == LineFate::Dropped {
             return;
         }
-        let text = self.shown();
+        let text = self.render();
         let written = match &self.target {
             LogTarget::Stderr => io::stderr().write_all(text.as_bytes()),
             LogTarget::File(file) => file.as_ref().write_all(text.as_bytes()),
@@ -191,20 +191,20 @@ impl Drop for LogLine {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, fate: LineFate) -> String {
+    fn render_line(text: &str, fate: LineFate) -> String {
         let target = LogTarget::File(Arc::new(tempfile::tempfile().unwrap()));
-        LogLine { target, text: text.into(), fate }.shown()
+        LogLine { target, text: text.into(), fate }.render()
     }
 
     #[test]
     fn a_line_is_bounded_and_of_its_kind() {
-        assert_eq!(shown("short\n", LineFate::Said), "short\n");
+        assert_eq!(render_line("short\n", LineFate::Said), "short\n");
         let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(MAX_LINE_BYTES));
-        let cut: serde_json::Value = serde_json::from_str(&shown(&long, LineFate::Said)).unwrap();
+        let cut: serde_json::Value = serde_json::from_str(&render_line(&long, LineFate::Said)).unwrap();
         assert_eq!(cut["bytes"], long.len());
         assert!(cut["cut_line"].as_str().unwrap().len() > MAX_LINE_BYTES - 4);
-        assert!(shown(&"x".repeat(2 * MAX_LINE_BYTES), LineFate::Said).ends_with("… (32768 bytes)\n"));
-        let last = shown("{\"a\":1}\n", LineFate::Last);
+        assert!(render_line(&"x".repeat(2 * MAX_LINE_BYTES), LineFate::Said).ends_with("… (32768 bytes)\n"));
+        let last = render_line("{\"a\":1}\n", LineFate::Last);
         assert!(last.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{last}");
         assert_eq!(last.lines().count(), 2);
     }

@@ -238,7 +238,7 @@ async fn who_comes_from_deerflow_signs_in_and_gets_a_better_hash() {
     // OpenBSD's test vector of bcrypt, in the format of DeerFlow's first version.
     let old = "$dfv1$$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
     let account = UserAccount {
-        user: UserId::of(id).unwrap(),
+        user: UserId::from_raw(id).unwrap(),
         email: "ada@example.org".into(),
         password_hash: Some(old.into()),
         role: "user".into(),
@@ -259,7 +259,7 @@ async fn who_comes_from_deerflow_signs_in_and_gets_a_better_hash() {
     assert_eq!((told.status, told.body), (200, json!({"expires_in": 604_800, "needs_setup": true})));
     assert_eq!(jar.get("/api/v1/auth/me").await.body["id"], id);
     let hash = async |db: &Db| {
-        db.account_of(&UserId::of(id).unwrap()).await.unwrap().unwrap().password_hash.unwrap()
+        db.account_of(&UserId::from_raw(id).unwrap()).await.unwrap().unwrap().password_hash.unwrap()
     };
     let db = house.database().await;
     assert!(hash(&db).await.starts_with("$argon2id$"));
@@ -502,7 +502,7 @@ async fn the_installations_own_programs_act_for_a_user() {
     let me = "/api/v1/auth/me";
     assert_eq!(ask(&mut jar, right, None, me).await.body["id"], "default");
     let told = ask(&mut jar, right, Some("tg:1"), me).await;
-    assert_eq!(told.body["id"], UserId::of("tg:1").unwrap().as_str());
+    assert_eq!(told.body["id"], UserId::from_raw("tg:1").unwrap().as_str());
     assert_eq!(ask(&mut jar, right, Some("tg:1"), "/api/audit").await.status, 403);
     assert_eq!(ask(&mut jar, "a-token-of-somebody", None, me).await.status, 401);
     assert_eq!(ask(&mut jar, "", None, me).await.status, 401);

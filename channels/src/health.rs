@@ -111,7 +111,7 @@ impl HealthCell {
 mod tests {
     use super::*;
 
-    fn told(cell: &HealthCell) -> (HealthState, Option<String>) {
+    fn state_and_error(cell: &HealthCell) -> (HealthState, Option<String>) {
         let Health { state, last_error, .. } = cell.get();
         (state, last_error)
     }
@@ -121,13 +121,16 @@ mod tests {
         let cell = HealthCell::default();
         cell.ready();
         cell.not_kept("full");
-        assert_eq!(told(&cell), (HealthState::Degraded, Some("an event was not kept: full".into())));
+        assert_eq!(
+            state_and_error(&cell),
+            (HealthState::Degraded, Some("an event was not kept: full".into()))
+        );
         cell.kept();
-        assert_eq!(told(&cell), (HealthState::Ready, None));
+        assert_eq!(state_and_error(&cell), (HealthState::Ready, None));
         cell.not_kept("full");
         cell.failed(HealthState::Degraded, "cut");
         cell.not_kept("full");
         cell.kept();
-        assert_eq!(told(&cell), (HealthState::Degraded, Some("cut".into())));
+        assert_eq!(state_and_error(&cell), (HealthState::Degraded, Some("cut".into())));
     }
 }

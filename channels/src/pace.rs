@@ -97,7 +97,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Shows views in one chat for ten seconds as fast as allowed; returns when each was shown.
-    async fn shown(pacer: &Pacer<i64>, interval: Duration) -> Vec<u64> {
+    async fn display_times(pacer: &Pacer<i64>, interval: Duration) -> Vec<u64> {
         let start = Instant::now();
         let mut times = Vec::new();
         loop {
@@ -112,8 +112,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_two_views_go_at_once_and_the_rest_keep_the_interval() {
-        assert_eq!(shown(&Pacer::<i64>::default(), SECOND).await, [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(shown(&Pacer::<i64>::default(), 3 * SECOND).await, [0, 0, 3, 6, 9]);
+        assert_eq!(
+            display_times(&Pacer::<i64>::default(), SECOND).await,
+            [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+        );
+        assert_eq!(display_times(&Pacer::<i64>::default(), 3 * SECOND).await, [0, 0, 3, 6, 9]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -122,7 +125,7 @@ mod tests {
         pacer.hold(&7, 5 * SECOND);
         pacer.hold(&7, SECOND);
         assert_eq!((pacer.held(&7), pacer.held(&8)), (Some(5 * SECOND), None));
-        assert_eq!(shown(&pacer, SECOND).await, [5, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(display_times(&pacer, SECOND).await, [5, 5, 6, 7, 8, 9, 10]);
         assert_eq!(pacer.held(&7), None);
     }
 

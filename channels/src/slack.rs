@@ -185,7 +185,7 @@ impl PlatformAccount for SlackChannel {
             return Ok(());
         }
         let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
-        match self.handler.state.tell("reactions.add", &address.chat, &params).await {
+        match self.handler.state.call_without_result("reactions.add", &address.chat, &params).await {
             Err(CallError::Refused(why)) if why == "already_reacted" => Ok(()),
             result => Ok(result?),
         }

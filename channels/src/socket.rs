@@ -133,7 +133,7 @@ impl Socket {
     }
 
     /// Returns when the peer said something last, be it a pong, in milliseconds since 1970.
-    pub(crate) fn heard(&self) -> i64 {
+    pub(crate) fn last_received_at(&self) -> i64 {
         self.heard_at
     }
 

@@ -132,15 +132,14 @@ impl AccountDesk {
                 match self {
                     Self::Daemon => {
                         let order = json!({
-                            "email": email, "password": typed::shown(&password), "admin": admin,
+                            "email": email, "password": typed::expose(&password), "admin": admin,
                         });
                         remote::post(start, &["accounts"], &[], &order).await?;
                     }
                     Self::Own { db, .. } => {
                         let role = if *admin { accounts::ADMIN } else { accounts::USER };
                         let passwords = Passwords::default();
-                        let new = (email.as_str(), &password, role);
-                        accounts::add(db, accounts::OPERATOR, &passwords, new).await?;
+                        accounts::add(db, accounts::OPERATOR, &passwords, email, &password, role).await?;
                     }
                 }
                 let role = if *admin { "an administrator" } else { "a user" };
@@ -160,13 +159,12 @@ impl AccountDesk {
                 let password = typed::new_password()?;
                 match self {
                     Self::Daemon => {
-                        let body = json!({ "password": typed::shown(&password) });
+                        let body = json!({ "password": typed::expose(&password) });
                         remote::put(start, &["accounts", email, "password"], &body).await?;
                     }
                     Self::Own { db, .. } => {
                         let passwords = Passwords::default();
-                        let wanted = (email.as_str(), &password);
-                        accounts::set_password(db, accounts::OPERATOR, &passwords, wanted).await?;
+                        accounts::set_password(db, accounts::OPERATOR, &passwords, email, &password).await?;
                     }
                 }
                 format!("{email} has a new password; all sessions have ended.")
@@ -177,7 +175,7 @@ impl AccountDesk {
                     format!("{email} has what was held here without an account.")
                 }
                 Self::Own { db, unpaired, .. } => {
-                    accounts::adopt(db, accounts::OPERATOR, (email.as_str(), *unpaired)).await?;
+                    accounts::adopt(db, accounts::OPERATOR, email, *unpaired).await?;
                     format!("{email} gets what was held here without an account when pudu starts.")
                 }
             },

@@ -43,7 +43,7 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
         Err(error) => {
             match as_json {
                 true => writeln!(out, "{:#}", json!({ "usable": false, "problems": problems_of(&error) }))?,
-                false => writeln!(out, "{}", told(&error))?,
+                false => writeln!(out, "{}", describe_error(&error))?,
             }
             return Ok(ConfigVerdict::Wrong);
         }
@@ -99,7 +99,7 @@ fn problems_of(error: &ConfigError) -> Vec<Value> {
     match error {
         ConfigError::Wrong(report) => listed_problems(report),
         _ => {
-            let problem = Problem::error(None, "", told(error).trim_start_matches("error: "), "");
+            let problem = Problem::error(None, "", describe_error(error).trim_start_matches("error: "), "");
             listed_problems(&Report::new(None, vec![problem]))
         }
     }
@@ -130,7 +130,7 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVe
             return Ok(ConfigVerdict::Fine);
         }
         Err(error) => {
-            writeln!(out, "{}", told(&error))?;
+            writeln!(out, "{}", describe_error(&error))?;
             return Ok(ConfigVerdict::Wrong);
         }
     };
@@ -187,7 +187,7 @@ fn changes(file: &Path, old: &str, new: &Upgraded) -> String {
 }
 
 /// Formats an error with its causes, which its `Display` omits.
-fn told(error: &ConfigError) -> String {
+fn describe_error(error: &ConfigError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("error: {error}: {source}"),
         None if matches!(error, ConfigError::Wrong(_)) => error.to_string(),
@@ -243,16 +243,16 @@ fn model(config: &ModelConfig) -> String {
     let model = &config.settings;
     let host = model.base_url.host_str().unwrap_or_default();
     let key = if model.api_key.is_some() { "with a key" } else { "without a key" };
-    format!("{} ({} at {host}, {key})", shown(&model.name), shown(&model.model))
+    format!("{} ({} at {host}, {key})", hide_if_secret(&model.name), hide_if_secret(&model.model))
 }
 
 fn account(account: &AccountConfig) -> String {
     let platform = &account.platform;
-    format!("{} ({}, {})", shown(&account.name), platform.name(), platform.transport())
+    format!("{} ({}, {})", hide_if_secret(&account.name), platform.name(), platform.transport())
 }
 
 /// Returns a name, or a placeholder if it looks like a secret.
-fn shown(name: &str) -> &str {
+fn hide_if_secret(name: &str) -> &str {
     let in_one_piece = |c: char| !c.is_ascii_alphanumeric();
     if name.split(in_one_piece).any(scrub::looks_secret) { scrub::HIDDEN } else { name }
 }

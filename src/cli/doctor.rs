@@ -65,7 +65,7 @@ type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     let (fixed, hot) = (&loaded.config.fixed, &loaded.config.hot);
     told.add("pudu", config(start, loaded));
-    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot).await;
+    let (machine, model) = Machine::detect(&fixed.home, &fixed.provider, hot).await;
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut parts: Vec<Examination<'_>> = Vec::new();
     parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));
@@ -132,7 +132,7 @@ async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
 
 /// Checks the command sandbox and attempts to escape from it.
 async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
-    let words = machine.words(hot);
+    let words = machine.describe_sandbox(hot);
     if let SandboxBackend::Docker(docker) = machine.provider() {
         return container::check(machine, docker, hot).await;
     }
@@ -226,7 +226,7 @@ mod tests {
 
     use told::lines;
 
-    fn told(name: &str, checks: &[Check]) -> String {
+    fn render_checks(name: &str, checks: &[Check]) -> String {
         format!("{name}\n{}", lines(checks))
     }
 
@@ -234,8 +234,8 @@ mod tests {
     fn a_way_out_is_told_as_what_a_command_can_do() {
         let proof = |attempt, broken: Option<&str>| Proof { attempt, broken: broken.map(str::to_owned) };
         let fine = verdict(&[proof("mount", None), proof("be root", None)]);
-        assert_eq!(told("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
-        let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
+        assert_eq!(render_checks("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
+        let bad = render_checks("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
         assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        help: "), "{bad}");
     }
 
@@ -248,6 +248,6 @@ mod tests {
         ];
         let expected = "telegram\n  ok    token: @pudu_bot\n  poor  privacy: it is on\n        help: switch it off\n  \
                         BAD   socket: refused\n        help: open the firewall\n";
-        assert_eq!(told("telegram", &checks), expected);
+        assert_eq!(render_checks("telegram", &checks), expected);
     }
 }

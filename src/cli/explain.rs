@@ -26,9 +26,9 @@ pub(super) fn explain(start: &Start, agent: Option<String>, model: Option<String
     };
     let work = || -> Result<String> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let told = runtime.block_on(look(start, loaded, agent, model));
+        let told = runtime.block_on(explain_agent(start, loaded, agent, model));
         runtime.shutdown_background();
-        Ok(words(&told?))
+        Ok(render(&told?))
     };
     match work() {
         Ok(words) => say(words, ExitCode::SUCCESS),
@@ -36,7 +36,7 @@ pub(super) fn explain(start: &Start, agent: Option<String>, model: Option<String
     }
 }
 
-async fn look(
+async fn explain_agent(
     start: &Start,
     loaded: LoadedConfig,
     agent: Option<String>,
@@ -45,7 +45,7 @@ async fn look(
     let file = loaded.report.file.clone();
     let (fixed, hot) = (loaded.config.fixed, loaded.config.hot);
     let skills = skills::open(start, &fixed, file.as_deref())?;
-    let (machine, _) = Machine::look(&fixed.home, &fixed.provider, &hot).await;
+    let (machine, _) = Machine::detect(&fixed.home, &fixed.provider, &hot).await;
     let extensions = Extensions::default();
     extensions.connect(start, file.as_deref()).await;
     let setup = agent::setup(&hot, &machine, extensions.lock().all())?;
@@ -70,7 +70,7 @@ fn known(model: &str, client: &Client) -> Result<()> {
     }
 }
 
-fn words(told: &AgentExplanation) -> String {
+fn render(told: &AgentExplanation) -> String {
     let AgentExplanation { model, context_window, middlewares, guardrails, sections, tools } = told;
     let prompt: usize = sections.iter().map(|section| tokens(&section.text)).sum();
     let schemas: usize = tools.iter().map(tool_tokens).sum();

@@ -115,7 +115,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
 fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
     let agents = Agents::new(source.folder.clone());
     for item in items.iter_mut().filter(|item| item.kind == ItemKind::Agent) {
-        let user = item.user.as_deref().and_then(|user| UserId::of(user).ok()).unwrap_or_default();
+        let user = item.user.as_deref().and_then(|user| UserId::from_raw(user).ok()).unwrap_or_default();
         let roster = if user == UserId::local() { agents.list() } else { agents.own_of(&user) };
         if let Some(agent) = roster.broken.iter().find(|agent| agent.name == item.item) {
             let why = format!("it answers nobody until this is mended: {}", agent.why);

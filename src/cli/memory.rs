@@ -79,8 +79,10 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
     match verb {
         MemoryCommand::List { user: None, .. } => users(config),
         MemoryCommand::List { user: Some(user), agent } => {
-            let document =
-                reader(config).await?.read(&of(start, &loaded, user, agent.as_ref()).await?).await?;
+            let document = reader(config)
+                .await?
+                .read(&resolve_memory(start, &loaded, user, agent.as_ref()).await?)
+                .await?;
             let line = |fact: &pudu_client::memories::Fact| {
                 let text = foreign::line(&fact.content, MAX_FACT_CHARS);
                 format!("{}  {}  {:.2}  {text}", fact.id, fact.category.label(), fact.confidence)
@@ -89,14 +91,14 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
             Ok(if lines.is_empty() { "no facts".to_owned() } else { lines.join("\n") })
         }
         MemoryCommand::Export { whose, output } => {
-            let of = of(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
+            let of = resolve_memory(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
             let document = format!("{:#}", reader(config).await?.export(&of).await?);
             let Some(output) = output else { return Ok(document) };
             write(output, &document).with_context(|| format!("cannot write {}", output.display()))?;
             Ok(format!("wrote {}", output.display()))
         }
         MemoryCommand::Import { file, whose, yes } => {
-            let of = of(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
+            let of = resolve_memory(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
             let document = read(file)?;
             if !yes {
                 let user = &of.user;
@@ -137,7 +139,12 @@ fn options(config: &Config) -> MemoryOptions {
 }
 
 /// Returns the memory's key.
-async fn of(start: &Start, loaded: &LoadedConfig, user: &str, agent: Option<&String>) -> Result<MemoryOf> {
+async fn resolve_memory(
+    start: &Start,
+    loaded: &LoadedConfig,
+    user: &str,
+    agent: Option<&String>,
+) -> Result<MemoryOf> {
     let user = person::named(start, loaded, user, Belonging::Common).await?;
     Ok(MemoryOf { user, agent: agent.cloned() })
 }

@@ -51,7 +51,7 @@ pub(super) async fn named(
     what: Belonging,
 ) -> Result<UserId> {
     let fixed = &loaded.config.fixed;
-    let exact = UserId::of(wanted).ok().filter(|user| user.as_str() == wanted);
+    let exact = UserId::from_raw(wanted).ok().filter(|user| user.as_str() == wanted);
     if let Some(user) = exact
         && (user == UserId::local() || fixed.home.join("users").join(wanted).is_dir())
     {
@@ -82,7 +82,7 @@ async fn all(start: &Start) -> Result<Vec<Value>> {
     let Some(alone) = Alone::take(start).await? else { return Ok(Vec::new()) };
     let known = alone.known().await;
     alone.close().await;
-    Ok(known?.iter().map(KnownUser::told).collect())
+    Ok(known?.iter().map(KnownUser::to_json).collect())
 }
 
 /// Formats a user as one line, without control characters.
@@ -226,7 +226,7 @@ impl Alone {
         // No daemon is running, so open runs belong to one that died.
         self.data.abandon(&who.keys()).await?;
         match rights::forget(&self.db, who, self.data.forget(&who.keys())).await {
-            Ok(forgotten) => Ok(rights::told(&forgotten)),
+            Ok(forgotten) => Ok(rights::forgotten_to_json(&forgotten)),
             Err(PersonError::AtWork) => bail!(
                 "no daemon runs, and one that died left an answer to others open where this person spoke, too: start \
                  pudu, let it end, and do this again"

@@ -136,7 +136,7 @@ struct SkillHome<'a> {
 }
 
 fn act(home: &SkillHome<'_>, skills: &Skills, user: &UserId, verb: &SkillCommand) -> Result<String> {
-    let own = &skills.of(user);
+    let own = &skills.for_user(user);
     Ok(match verb {
         SkillCommand::List { json: true, .. } => format!("{:#}\n", as_json(own)),
         SkillCommand::List { json: false, .. } => chat::fitted(&list(own)),

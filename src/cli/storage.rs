@@ -124,8 +124,10 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let rules = &loaded.config.hot.retention;
     let done = match verb {
         // A database server may belong to the daemon that has the files: reading changes nothing there.
-        Verb::Show { .. } if server => shown(storage.usage_as_stored(rules, clock::now()).await, rules),
-        Verb::Show { .. } => shown(storage.usage(rules, clock::now()).await, rules),
+        Verb::Show { .. } if server => {
+            usage_to_json(storage.usage_as_stored(rules, clock::now()).await, rules)
+        }
+        Verb::Show { .. } => usage_to_json(storage.usage(rules, clock::now()).await, rules),
         Verb::Threads { account, limit, .. } => {
             let threads = storage.threads(account.as_deref(), *limit).await;
             Ok(gateway::storage::listed(&threads.context(UNREADABLE)?))
@@ -136,7 +138,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     done
 }
 
-fn shown(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -> Result<Value> {
+fn usage_to_json(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -> Result<Value> {
     Ok(gateway::storage::told(&usage.context(UNREADABLE)?, rules))
 }
 

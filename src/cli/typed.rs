@@ -21,7 +21,7 @@ pub(super) fn new_password() -> Result<SecretString> {
 }
 
 /// Returns the password as text, to send to the daemon.
-pub(super) fn shown(password: &SecretString) -> &str {
+pub(super) fn expose(password: &SecretString) -> &str {
     password.expose_secret()
 }
 

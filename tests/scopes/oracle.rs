@@ -233,5 +233,5 @@ impl Oracle {
 }
 
 fn folder(id: &str) -> UserId {
-    UserId::of(id).unwrap()
+    UserId::from_raw(id).unwrap()
 }

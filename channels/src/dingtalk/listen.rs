@@ -72,7 +72,7 @@ impl DingTalkChannel {
         loop {
             let began = Instant::now();
             let ended = tokio::select! {
-                ended = self.hear(&mut socket, held) => ended,
+                ended = self.read_until_end(&mut socket, held) => ended,
                 () = stop.cancelled() => Left::Stopped,
             };
             match ended {
@@ -117,7 +117,7 @@ impl DingTalkChannel {
     }
 
     /// Listens until the socket ends.
-    async fn hear(&self, socket: &mut Socket, held: &UnstoredEvents<'_>) -> Left {
+    async fn read_until_end(&self, socket: &mut Socket, held: &UnstoredEvents<'_>) -> Left {
         loop {
             let answer = tokio::select! {
                 heard = socket.next() => match heard {

@@ -117,7 +117,7 @@ impl DiscordAccountState {
     ) -> Result<T, DiscordError> {
         let channel = path.get(1).copied().unwrap_or_default();
         self.check_rate_limit(&[route], channel)?;
-        let effect = CallEffect::of(&verb);
+        let effect = CallEffect::from_method(&verb);
         let request = self.client.request(verb, path);
         let request = match body {
             Value::Null => request.header("content-length", "0"),

@@ -114,13 +114,13 @@ impl DiscordChannel {
         // The history does not say to which server a message belongs, and whether it is private at all.
         let guild = match state.places.get(channel) {
             Some(place) => place.guild,
-            None => self.handler.look(channel).await?.guild,
+            None => self.handler.fetch_channel(channel).await?.guild,
         };
         for _ in 0..PAGES {
             let page = state.history_page(channel, after).await?;
             for mut message in page.messages {
                 message.guild_id.clone_from(&guild);
-                self.handler.told(me, &message, sink).await?;
+                self.handler.on_history_message(me, &message, sink).await?;
             }
             let Some(next) = page.next else { break };
             after = next;

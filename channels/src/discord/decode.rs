@@ -9,7 +9,7 @@ use super::{
     deferred::{DiscordHint, given},
     download::handle,
     guild_cache::{CachedChannel, GuildCache},
-    text::{name, words},
+    text::{name, parse_text},
     wire::{DiscordAttachment, DiscordMessage, Interaction, made},
 };
 use crate::{
@@ -52,7 +52,7 @@ pub(super) struct DiscordDecoder<'a> {
 impl DiscordDecoder<'_> {
     /// Decodes a message; `None` for one that does not concern the bot. `place` is the message's channel.
     pub(super) fn message(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
-        let mut said = self.heard(message, place)?;
+        let mut said = self.decode_message(message, place)?;
         let text = self.text(message);
         let attachments: Vec<Attachment> = message.attachments.iter().map(|one| file(message, one)).collect();
         let pointed = self.pointed(message, place.parent.as_deref());
@@ -69,12 +69,12 @@ impl DiscordDecoder<'_> {
     /// Decodes a change of a message. Previews that come later change it too, and are none.
     pub(super) fn edit(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let edited = message.edited_timestamp.as_ref()?;
-        let said = self.heard(message, place)?;
+        let said = self.decode_message(message, place)?;
         let key = EventKey(format!("e{}:{edited}", message.id));
         Some(Inbound { key, kind: InboundKind::Edit { text: self.text(message) }, ..said })
     }
 
-    fn heard(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
+    fn decode_message(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let author = message.author.as_ref().filter(|author| !author.bot && author.id != self.me.user)?;
         if message.webhook_id.is_some()
             || !SAID.contains(&message.kind)
@@ -143,7 +143,7 @@ impl DiscordDecoder<'_> {
 
     /// The sender's own words: those of the message, its poll, and the names of its stickers.
     fn text(&self, message: &DiscordMessage) -> String {
-        let own = words(&message.content, &self.me.user, &message.mentions, self.places).text;
+        let own = parse_text(&message.content, &self.me.user, &message.mentions, self.places).text;
         lines([own, message.poll.as_ref().map(poll).unwrap_or_default(), stickers(&message.sticker_items)])
     }
 

@@ -82,7 +82,7 @@ impl DiscordEventHandler {
     }
 
     /// Keeps the content of an event. Events that cannot be read or do not concern the bot are ignored.
-    pub(super) async fn hear(
+    pub(super) async fn on_event(
         &self,
         kind: &str,
         data: Value,
@@ -92,7 +92,7 @@ impl DiscordEventHandler {
         match kind {
             "MESSAGE_CREATE" => {
                 if let Some(message) = read::<DiscordMessage>(data, kind) {
-                    self.said(me, message, sink).await?;
+                    self.on_message(me, message, sink).await?;
                 }
             }
             "MESSAGE_UPDATE" => {
@@ -155,7 +155,7 @@ impl DiscordEventHandler {
     /// Keeps a message from an event. Its place may be unknown for now: a message that is for the bot in any case is
     /// kept without it. Otherwise the message waits, and so do later messages of its channel; messages of other
     /// channels do not.
-    async fn said(
+    async fn on_message(
         &self,
         me: &DiscordIdentity,
         message: DiscordMessage,
@@ -178,7 +178,7 @@ impl DiscordEventHandler {
     }
 
     /// Keeps a message from the history.
-    pub(super) async fn told(
+    pub(super) async fn on_history_message(
         &self,
         me: &DiscordIdentity,
         message: &DiscordMessage,

@@ -176,7 +176,7 @@ impl GatewayConnection {
         self.silent = Instant::now() + SILENCE;
         match next {
             Some(Ok(Message::Text(text))) => read(&text),
-            Some(Ok(Message::Close(frame))) => Err(Parted::told(frame.map(|frame| frame.code))),
+            Some(Ok(Message::Close(frame))) => Err(Parted::from_close_code(frame.map(|frame| frame.code))),
             // The error quotes parts of an event or an address, which must not be logged.
             Some(Err(error))
                 if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
@@ -216,7 +216,7 @@ impl Parted {
         Self { ended, over, nobody: false }
     }
 
-    fn told(code: Option<u16>) -> Self {
+    fn from_close_code(code: Option<u16>) -> Self {
         let why = match code {
             Some(1006) | None => "the connection broke".to_owned(),
             Some(code) => format!("Discord closed the connection ({code})"),
@@ -261,7 +261,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn heard(frame: &serde_json::Value) -> Result<Option<(u64, String)>, Parted> {
+    fn read_event(frame: &serde_json::Value) -> Result<Option<(u64, String)>, Parted> {
         read(&frame.to_string()).map(|heard| match heard {
             GatewayEvent::Event(event) => Some((event.seq, event.kind)),
             GatewayEvent::Nothing => None,
@@ -286,9 +286,9 @@ mod tests {
             (json!({"op": "x"}), Ok(None)),
         ];
         for (frame, expected) in cases {
-            assert_eq!(heard(&frame), expected, "{frame}");
+            assert_eq!(read_event(&frame), expected, "{frame}");
         }
-        let over = heard(&json!({"op": 9, "d": false})).unwrap_err();
+        let over = read_event(&json!({"op": 9, "d": false})).unwrap_err();
         assert!(
             over.over && matches!(over.ended, ConnectionEnd::Later(_, pause) if pause.as_secs() < 5),
             "{over:?}"

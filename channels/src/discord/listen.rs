@@ -171,7 +171,7 @@ impl ActiveSession<'_> {
                     if complete {
                         self.save().await;
                     } else {
-                        self.look(CATCHUP_DELAY);
+                        self.begin_catch_up(CATCHUP_DELAY);
                     }
                     continue;
                 }
@@ -204,12 +204,12 @@ impl ActiveSession<'_> {
                 self.flows = true;
                 self.discord.handler.health.ready();
                 if self.discord.is_behind() {
-                    self.look(Duration::ZERO);
+                    self.begin_catch_up(Duration::ZERO);
                 }
                 // They are those of this process, which need not be those that the session began with.
                 EventResponse::Register
             }
-            _ => match self.hear(&kind, data, seq).await {
+            _ => match self.on_event(&kind, data, seq).await {
                 Ok(todo) => todo,
                 Err(error) => return Err(self.not_kept(&error)),
             },
@@ -221,16 +221,21 @@ impl ActiveSession<'_> {
     }
 
     /// Keeps the content of an event, and with it that the session continues after this event.
-    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordIntakeError> {
+    async fn on_event(
+        &mut self,
+        kind: &str,
+        data: Value,
+        seq: u64,
+    ) -> Result<EventResponse, DiscordIntakeError> {
         let handler = &self.discord.handler;
-        let Some(session) = self.session(seq) else { return handler.hear(kind, data, self.sink).await };
+        let Some(session) = self.session(seq) else { return handler.on_event(kind, data, self.sink).await };
         // The session is this bot's: Discord has taken it.
         handler.state.me.get_or_init(|| session.me.clone());
         // An event with several deletions is kept completely before the session continues after it.
         if kind == "MESSAGE_DELETE_BULK" {
-            return handler.hear(kind, data, self.sink).await;
+            return handler.on_event(kind, data, self.sink).await;
         }
-        handler.hear(kind, data, &Behind { sink: self.sink, session }).await
+        handler.on_event(kind, data, &Behind { sink: self.sink, session }).await
     }
 
     /// Returns the session as it is once an event is kept.
@@ -295,12 +300,12 @@ impl ActiveSession<'_> {
         }
         self.discord.handler.health.ready();
         self.flows = true;
-        self.look(Duration::ZERO);
+        self.begin_catch_up(Duration::ZERO);
         Ok(())
     }
 
     /// Reads missed messages from the history, after a delay.
-    fn look(&mut self, after: Duration) {
+    fn begin_catch_up(&mut self, after: Duration) {
         let (discord, sink) = (self.discord, self.sink);
         let reads = &discord.handler.state.client.transport.reads;
         self.catch_up.begin(after, reads, |round| async move {

@@ -40,7 +40,7 @@ impl DiscordEventHandler {
         channel: &str,
         guild: Option<&str>,
     ) -> Result<CachedChannel, DiscordError> {
-        let look = Box::pin(within(LOOK_TIMEOUT, self.look(channel)));
+        let look = Box::pin(within(LOOK_TIMEOUT, self.fetch_channel(channel)));
         self.place_by(channel, guild, self.soon(channel, look)).await
     }
 
@@ -140,7 +140,7 @@ impl DiscordEventHandler {
     }
 
     /// Looks up a channel.
-    pub(super) async fn look(&self, channel: &str) -> Result<CachedChannel, DiscordError> {
+    pub(super) async fn fetch_channel(&self, channel: &str) -> Result<CachedChannel, DiscordError> {
         let path = ["channels", channel];
         let told = self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
         Ok(self.state.places.channel(told))

@@ -61,7 +61,7 @@ impl DiscordEventHandler {
     ) -> Result<(), DiscordIntakeError> {
         let UnplacedMessage { id, channel, guild } = named;
         let me = self.state.me().await?;
-        let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
+        let place = self.place_by(channel, guild.as_deref(), Box::pin(self.fetch_channel(channel))).await?;
         let message = match heard {
             Some(message) => message,
             None => {

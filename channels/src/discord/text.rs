@@ -12,7 +12,12 @@ pub(super) struct DiscordText {
 }
 
 /// Reads a text. `me` is the bot's user, `people` those that Discord says are mentioned.
-pub(super) fn words(content: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> DiscordText {
+pub(super) fn parse_text(
+    content: &str,
+    me: &str,
+    people: &[DiscordUser],
+    places: &GuildCache,
+) -> DiscordText {
     let mut words = DiscordText::default();
     let mut rest = content;
     while let Some((before, tag)) = rest.split_once('<') {
@@ -125,7 +130,7 @@ mod tests {
         ];
         for (content, text, named) in cases {
             let expected = DiscordText { text: text.into(), named };
-            assert_eq!(words(content, "7", std::slice::from_ref(&ada), &places), expected, "{content}");
+            assert_eq!(parse_text(content, "7", std::slice::from_ref(&ada), &places), expected, "{content}");
         }
     }
 }

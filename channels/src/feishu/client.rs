@@ -63,7 +63,7 @@ impl FeishuClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, FeishuError> {
-        let effect = CallEffect::of(&method);
+        let effect = CallEffect::from_method(&method);
         self.with_token(|token| {
             let request = self.request(method.clone(), path, &token);
             self.exchange(

@@ -102,7 +102,7 @@ impl ContentReader<'_> {
     /// Puts names in place of placeholders, in one go: `@_user_1` is how `@_user_10` begins.
     fn names(&self, text: &str) -> String {
         let mut keys: Vec<(&str, String)> =
-            self.mentions.iter().map(|one| (one.key.as_str(), self.shown(one))).collect();
+            self.mentions.iter().map(|one| (one.key.as_str(), self.render_mention(one))).collect();
         keys.push(("@_all", "@all".to_owned()));
         keys.retain(|(key, _)| !key.is_empty());
         keys.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
@@ -124,7 +124,7 @@ impl ContentReader<'_> {
         out
     }
 
-    fn shown(&self, mention: &Mention) -> String {
+    fn render_mention(&self, mention: &Mention) -> String {
         if mention.open_id() == Some(self.me) { String::new() } else { format!("@{}", mention.name) }
     }
 
@@ -193,7 +193,7 @@ impl ContentReader<'_> {
         let known = self.mentions.iter().find(|mention| mention.key == id);
         known.map_or_else(
             || format!("@{}", run["user_name"].as_str().unwrap_or(id)),
-            |known| self.shown(known),
+            |known| self.render_mention(known),
         )
     }
 
@@ -249,7 +249,7 @@ mod tests {
         serde_json::from_value(json!({"key": key, "id": {"open_id": id}, "name": name})).unwrap()
     }
 
-    fn said(kind: &str, content: &Value) -> (String, Vec<(String, String)>) {
+    fn read_content(kind: &str, content: &Value) -> (String, Vec<(String, String)>) {
         let mut mentions = vec![mention("@_user_1", "ou_me", "Pudu"), mention("@_user_2", "ou_b", "Bo")];
         mentions.push(mention("@_user_10", "ou_c", "Cy"));
         let said = read(kind, &content.to_string(), "om_1", &mentions, "ou_me");
@@ -289,7 +289,7 @@ mod tests {
             ("share_chat", json!({}), "[share chat]"),
         ];
         for (kind, content, expected) in cases {
-            assert_eq!(said(kind, &content), (expected.to_owned(), Vec::new()), "{content}");
+            assert_eq!(read_content(kind, &content), (expected.to_owned(), Vec::new()), "{content}");
         }
     }
 
@@ -311,12 +311,12 @@ mod tests {
             ("media", json!({"file_key": "f", "file_name": "a.mp4"}), vec![file("om_1/file/f", "a.mp4")]),
         ];
         for (kind, content, expected) in cases {
-            assert_eq!(said(kind, &content), (String::new(), expected), "{content}");
+            assert_eq!(read_content(kind, &content), (String::new(), expected), "{content}");
         }
         let post =
             json!({"content": [[{"tag": "text", "text": "see"}], [{"tag": "img", "image_key": "img_v3_1"}]]});
         let files = vec![file("om_1/image/img_v3_1", "feishu-image-img_v3_1.png")];
-        assert_eq!(said("post", &post), ("see".to_owned(), files));
+        assert_eq!(read_content("post", &post), ("see".to_owned(), files));
     }
 
     /// CVE-2026-22171: a key goes into a path of the API, and one that is a path itself is no file.
@@ -324,7 +324,7 @@ mod tests {
     fn a_key_that_is_a_path_is_no_file() {
         for key in ["../../token", "a/b", "..", "a?type=image", "a%2f..", "a b", ""] {
             for (kind, name) in [("file", "file_key"), ("image", "image_key"), ("media", "file_key")] {
-                assert_eq!(said(kind, &json!({name: key})).1, vec![], "{kind} {key}");
+                assert_eq!(read_content(kind, &json!({name: key})).1, vec![], "{kind} {key}");
             }
         }
     }

@@ -35,7 +35,7 @@ impl EventEnvelope {
     }
 
     /// Reads the event.
-    pub(super) fn told(&self) -> FeishuEvent {
+    pub(super) fn decode(&self) -> FeishuEvent {
         let event = self.event.clone();
         let told = match self.header.event_type.as_str() {
             "im.message.receive_v1" => serde_json::from_value(event).map(FeishuEvent::Message),

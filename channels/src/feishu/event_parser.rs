@@ -61,7 +61,7 @@ impl FeishuEventParser {
         sink: &dyn EventSink,
     ) -> Result<Option<Value>, FeishuIntakeError> {
         self.health.event(now());
-        let told = event.told();
+        let told = event.decode();
         let _turn = match told.chat() {
             Some(chat) => Some(
                 self.order

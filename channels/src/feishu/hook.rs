@@ -59,7 +59,7 @@ impl Webhook for FeishuWebhook {
                 return WebhookResponse::Later;
             }
             let taken = self.parser.take(&event, sink).await;
-            self.tell(taken.as_ref().err());
+            self.report_health(taken.as_ref().err());
             taken.map_or(WebhookResponse::Later, WebhookResponse::Taken)
         })
     }
@@ -67,7 +67,7 @@ impl Webhook for FeishuWebhook {
 
 impl FeishuWebhook {
     /// Reports whether an event was stored: a webhook has no connection whose end would show a failure.
-    fn tell(&self, why: Option<&FeishuIntakeError>) {
+    fn report_health(&self, why: Option<&FeishuIntakeError>) {
         match why {
             Some(why) => {
                 tracing::warn!(%why, "failed to accept event; Feishu posts it again");

@@ -172,7 +172,7 @@ impl<'a> FeishuConnection<'a> {
                 () = sleep_until(deaf) => return ConnectionEnd::Lost("the platform answers no pings".to_owned()),
                 frame = self.socket.next(), if keeping.len() < MAX_CONCURRENT_EVENTS => match frame {
                     Ok(SocketFrame::Binary(bytes)) => {
-                        keeping.extend(self.hear(&bytes).map(|event| keep(self.parser.clone(), event, self.sink)));
+                        keeping.extend(self.on_frame(&bytes).map(|event| keep(self.parser.clone(), event, self.sink)));
                         Ok(())
                     }
                     Ok(SocketFrame::Text(_)) => Ok(()),
@@ -187,7 +187,7 @@ impl<'a> FeishuConnection<'a> {
     }
 
     /// Takes a frame; returns an event that is whole.
-    fn hear(&mut self, bytes: &[u8]) -> Option<FeishuDelivery> {
+    fn on_frame(&mut self, bytes: &[u8]) -> Option<FeishuDelivery> {
         let now = Instant::now();
         self.heard = now;
         match self.protocol.push(bytes, now) {

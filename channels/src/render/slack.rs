@@ -32,7 +32,7 @@ trait Markup {
     /// Writes a block of code whose whole text is `code`.
     fn block(&self, code: &str, language: Option<&str>, last: bool, out: &mut String);
     /// Writes a line's words with their marks.
-    fn words(&self, line: &SlackLine<'_>, out: &mut String);
+    fn write_line(&self, line: &SlackLine<'_>, out: &mut String);
     /// Begins a line of a quotation.
     const QUOTE: &'static str;
 }
@@ -95,7 +95,7 @@ fn lines<M: Markup>(rich: &Rich, range: std::ops::Range<usize>, markup: &M, out:
             if quoted {
                 out.push_str(M::QUOTE);
             }
-            markup.words(&SlackLine { pieces: pieces(rich, start, end) }, out);
+            markup.write_line(&SlackLine { pieces: pieces(rich, start, end) }, out);
         }
         start = end + 1;
     }
@@ -175,7 +175,7 @@ impl Markup for Mrkdwn {
         out.push_str("\n```");
     }
 
-    fn words(&self, line: &SlackLine<'_>, out: &mut String) {
+    fn write_line(&self, line: &SlackLine<'_>, out: &mut String) {
         for (n, piece) in line.pieces.iter().enumerate() {
             let (head, words, tail) = around(piece.text);
             escape(head, out);
@@ -272,7 +272,7 @@ impl Markup for Markdown {
         }
     }
 
-    fn words(&self, line: &SlackLine<'_>, out: &mut String) {
+    fn write_line(&self, line: &SlackLine<'_>, out: &mut String) {
         for (n, piece) in line.pieces.iter().enumerate() {
             let (head, words, tail) = around(piece.text);
             out.push_str(head);

@@ -84,7 +84,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
         let mut text = view.text.clone();
         for (file, state) in view.files.iter().zip(&self.record.files) {
             if let Sending::Failed { .. } = state {
-                text.push_str(&format!("\n\n{}", fenced(&words(file).await.map_err(SendError::Refused)?)));
+                text.push_str(&format!(
+                    "\n\n{}",
+                    fenced(&read_text(file).await.map_err(SendError::Refused)?)
+                ));
             }
         }
         Ok(FinalView { text, ..view.clone() })
@@ -311,7 +314,7 @@ fn transfer(bytes: u64) -> Duration {
 }
 
 /// Returns a file's text, or why it cannot be said in messages.
-async fn words(file: &OutFile) -> Result<String, String> {
+async fn read_text(file: &OutFile) -> Result<String, String> {
     let length = tokio::fs::metadata(&file.path).await.map_err(|error| error.to_string())?.len();
     if length > MAX_INLINE_TEXT_BYTES {
         return Err(format!("{} can be sent neither as a file nor, so long, in messages", file.name));

@@ -118,7 +118,12 @@ impl SlackAccountState {
     }
 
     /// Calls a method whose answer says nothing.
-    pub(super) async fn tell(&self, method: &str, channel: &str, params: &Value) -> Result<(), SlackError> {
+    pub(super) async fn call_without_result(
+        &self,
+        method: &str,
+        channel: &str,
+        params: &Value,
+    ) -> Result<(), SlackError> {
         self.write::<Nothing>(method, channel, params).await.map(|Nothing {}| ())
     }
 
@@ -164,7 +169,8 @@ impl SlackAccountState {
             return;
         }
         let params = json!({"channel_id": channel, "thread_ts": thread, "status": words});
-        match timeout(STATUS, self.tell("assistant.threads.setStatus", channel, &params)).await {
+        match timeout(STATUS, self.call_without_result("assistant.threads.setStatus", channel, &params)).await
+        {
             Ok(Err(error)) if is_for_good(&error) => {
                 tracing::debug!(%error, "switched statuses off");
                 self.status_off.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@ pub(super) mod pointed;
 
 use super::{
     blocks,
-    text::{named, words},
+    text::{named, parse_text},
     wire::{Actions, SlackFile, SlackIdentity, SlackMessage, Slash},
 };
 use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender};
@@ -106,7 +106,7 @@ fn mentions(message: &SlackMessage, me: &SlackIdentity) -> bool {
 
 impl SlackDecoder<'_> {
     /// Reads an event; `None` for one that does not concern the bot.
-    pub(super) fn hear(&self, event: &SlackMessage, team: Option<&str>) -> Option<SlackEvent> {
+    pub(super) fn read_event(&self, event: &SlackMessage, team: Option<&str>) -> Option<SlackEvent> {
         let channel = event.channel.clone()?;
         // Only direct messages have ids with a D; not every event contains the type.
         let private = event.channel_type.as_deref().map_or(channel.starts_with('D'), |kind| kind == "im");
@@ -146,7 +146,7 @@ impl SlackDecoder<'_> {
     /// Makes an inbound from an event; `None` for one without content.
     pub(super) fn decode(&self, heard: &SlackEvent, context: &DecodeContext) -> Option<Inbound> {
         let SlackEvent { message, channel, private, .. } = heard;
-        let read = words(&message.own_text(), &self.me.user, &context.names);
+        let read = parse_text(&message.own_text(), &self.me.user, &context.names);
         let thread = message.thread_ts.as_deref().filter(|thread| *thread != heard.ts);
         let pieces = PieceContext { me: self.me, names: &context.names };
         let pointed = match heard.what {
@@ -241,7 +241,7 @@ impl SlackDecoder<'_> {
         let trigger = slash.trigger_id.as_deref()?;
         let private = channel.starts_with('D');
         let text = typed(&slash.command, slash.text.trim(), self.commands);
-        let text = words(&text, &self.me.user, &HashMap::new()).text;
+        let text = parse_text(&text, &self.me.user, &HashMap::new()).text;
         let mut hint = self.hint(slash.team_id.as_deref());
         if let Some(url) = slash.response_url.as_deref().filter(|url| url.len() <= MAX_URL_BYTES) {
             hint[RESPOND] = url.into();

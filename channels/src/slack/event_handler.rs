@@ -95,7 +95,7 @@ impl SlackEventHandler {
     ) -> Result<(), SlackIntakeError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
-        let Some(heard) = decoder.hear(message, team) else { return Ok(()) };
+        let Some(heard) = decoder.read_event(message, team) else { return Ok(()) };
         // Look-ups run side by side; only the keeping takes turns.
         let (_turn, inbound) = tokio::join!(self.order.lock(&heard.channel), self.complete(&heard));
         if let Some(inbound) = inbound? {

@@ -153,7 +153,7 @@ impl<'a> SlackSession<'a> {
             behind: true,
             broken: false,
         };
-        session.look(Duration::ZERO);
+        session.begin_catch_up(Duration::ZERO);
         session
     }
 
@@ -168,20 +168,20 @@ impl<'a> SlackSession<'a> {
                     Err(ended) => break ended,
                 },
                 frame = self.socket.next(), if !self.broken && self.kept.len() < MAX_CONCURRENT_EVENTS => {
-                    if let Err(ended) = self.hear(frame) {
+                    if let Err(ended) = self.on_frame(frame) {
                         break ended;
                     }
                 }
                 complete = self.catch_up.next() => {
                     self.behind = !complete;
                     if !complete {
-                        self.look(CATCHUP_DELAY);
+                        self.begin_catch_up(CATCHUP_DELAY);
                     }
                 }
             }
         };
         if !self.behind {
-            self.slack.alive(self.socket.heard());
+            self.slack.alive(self.socket.last_received_at());
         }
         if !self.broken {
             self.farewell().await;
@@ -191,7 +191,7 @@ impl<'a> SlackSession<'a> {
     }
 
     /// Takes a frame; an error ends the session.
-    fn hear(&mut self, frame: Result<socket::SocketFrame, SocketError>) -> Result<(), ConnectionEnd> {
+    fn on_frame(&mut self, frame: Result<socket::SocketFrame, SocketError>) -> Result<(), ConnectionEnd> {
         let frame = match frame.map_err(lost).and_then(read) {
             Ok(frame) => frame,
             // The next connection is on its way already.
@@ -268,13 +268,13 @@ impl<'a> SlackSession<'a> {
             // A refused event is read from the history after a while.
             None => {
                 self.behind = true;
-                self.look(CATCHUP_DELAY);
+                self.begin_catch_up(CATCHUP_DELAY);
             }
             Some(_) => {}
         }
     }
 
-    fn look(&mut self, delay: Duration) {
+    fn begin_catch_up(&mut self, delay: Duration) {
         let (slack, sink) = (self.slack, self.sink);
         let reads = &slack.handler.state.client.transport.reads;
         self.catch_up.begin(delay, reads, |round| slack.catch_up(round, sink));

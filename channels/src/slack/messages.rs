@@ -163,7 +163,7 @@ impl SlackMessages {
             files: Vec::new(),
             uploads: HashMap::new(),
             behind: target.reply_to.clone().or_else(|| target.address.topic.clone()).unwrap_or_default(),
-            status: Arc::new(ThreadStatus::of(target)),
+            status: Arc::new(ThreadStatus::from_target(target)),
             late: Instant::now() + STOP_BUTTON_DELAY,
             look: Instant::now() + STOP_BUTTON_DELAY,
         }
@@ -427,7 +427,7 @@ impl PlatformMessages for SlackMessages {
             }
         }
         let params = json!({"channel": self.channel, "ts": sent.ts});
-        self.state.tell("chat.delete", &self.channel, &params).await?;
+        self.state.call_without_result("chat.delete", &self.channel, &params).await?;
         Ok(())
     }
 

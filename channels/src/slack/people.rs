@@ -119,7 +119,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// Knows every person, and never answers about one.
-    async fn told(form: String) -> Json<Value> {
+    async fn answer_user_info(form: String) -> Json<Value> {
         if form.contains("USLOW") {
             std::future::pending::<()>().await;
         }
@@ -133,7 +133,7 @@ mod tests {
     async fn client() -> SlackClient {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = format!("http://{}", listener.local_addr().unwrap());
-        let router = Router::new().route("/users.info", post(told));
+        let router = Router::new().route("/users.info", post(answer_user_info));
         tokio::spawn(async move { axum::serve(listener, router).await });
         SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap()
     }

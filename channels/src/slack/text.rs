@@ -11,7 +11,7 @@ pub(super) struct SlackText {
 }
 
 /// Reads a text. `names` are those of people whose ids it holds.
-pub(super) fn words(text: &str, bot: &str, names: &HashMap<String, String>) -> SlackText {
+pub(super) fn parse_text(text: &str, bot: &str, names: &HashMap<String, String>) -> SlackText {
     let mut out = String::with_capacity(text.len());
     let mut mentioned = false;
     let mut rest = text;
@@ -90,7 +90,7 @@ mod tests {
 
     fn read(text: &str) -> (String, bool) {
         let names = HashMap::from([("U2".to_owned(), "Bob".to_owned())]);
-        let words = words(text, "UBOT", &names);
+        let words = parse_text(text, "UBOT", &names);
         (words.text, words.mentioned)
     }
 

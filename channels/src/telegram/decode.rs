@@ -5,7 +5,7 @@
 use super::{
     media::{attachments, described},
     pointed::pointed,
-    text::{MessageText, words},
+    text::{MessageText, parse_text},
     wire::{CallbackQuery, TelegramIdentity, TelegramMessage, TelegramUpdate, TelegramUser},
 };
 use crate::{Address, EventKey, Inbound, InboundKind, Sender, pointed::lines};
@@ -57,7 +57,7 @@ impl TelegramDecoder<'_> {
         if let Some(to) = message.migrate_to_chat_id {
             tracing::info!(chat = message.chat.id, to, "noted group that became a supergroup");
         }
-        let words = words(message, self.me);
+        let words = parse_text(message, self.me);
         let pointed = pointed(message, self.me);
         let album = message.media_group_id.clone();
         let kind = match message.is_passed_on() {
@@ -83,7 +83,7 @@ impl TelegramDecoder<'_> {
         if message.text.is_none() && message.caption.is_none() && attachments(&message.content).is_empty() {
             return None;
         }
-        let words = words(message, self.me);
+        let words = parse_text(message, self.me);
         let kind = InboundKind::Edit { text: words.text.clone() };
         self.inbound(key, message, &words, kind)
     }

@@ -14,7 +14,7 @@ pub(super) struct MessageText {
 }
 
 /// Reads text or caption.
-pub(super) fn words(message: &TelegramMessage, me: &TelegramIdentity) -> MessageText {
+pub(super) fn parse_text(message: &TelegramMessage, me: &TelegramIdentity) -> MessageText {
     let (text, entities) = match &message.text {
         Some(text) => (text.as_str(), &message.entities),
         None => (message.caption.as_deref().unwrap_or_default(), &message.caption_entities),

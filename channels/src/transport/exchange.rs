@@ -39,7 +39,7 @@ pub(crate) struct RawResponse {
 
 impl CallEffect {
     /// Returns the effect that a method announces.
-    pub(crate) fn of(method: &Method) -> Self {
+    pub(crate) fn from_method(method: &Method) -> Self {
         if *method == Method::GET { Self::Reads } else { Self::Writes }
     }
 }

@@ -31,7 +31,7 @@ impl<K: Clone + Eq + Hash> KeyedLocks<K> {
 
     /// Waits for the lock of a key; `None` where `max_inside` hold it or wait for it already.
     pub(crate) async fn lock_within(&self, key: &K, max_inside: usize) -> Option<KeyedLock> {
-        let lock = self.of(key);
+        let lock = self.semaphore(key);
         let inside = Arc::strong_count(&lock) - 1;
         if inside >= max_inside {
             return None;
@@ -40,7 +40,7 @@ impl<K: Clone + Eq + Hash> KeyedLocks<K> {
         lock.acquire_owned().await.ok()
     }
 
-    fn of(&self, key: &K) -> Arc<Semaphore> {
+    fn semaphore(&self, key: &K) -> Arc<Semaphore> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if locks.len() >= MAX_TRACKED_KEYS {
             locks.retain(|_, lock| lock.strong_count() > 0);
@@ -62,10 +62,10 @@ mod tests {
     async fn a_key_has_one_lock_and_no_other_waits_for_it() {
         let locks = KeyedLocks::default();
         let held = locks.lock(&7).await;
-        assert!(locks.of(&7).try_acquire().is_err());
-        assert!(locks.of(&8).try_acquire().is_ok());
+        assert!(locks.semaphore(&7).try_acquire().is_err());
+        assert!(locks.semaphore(&8).try_acquire().is_ok());
         drop(held);
-        assert!(locks.of(&7).try_acquire().is_ok());
+        assert!(locks.semaphore(&7).try_acquire().is_ok());
     }
 
     #[tokio::test]
@@ -76,7 +76,7 @@ mod tests {
             locks.lock(&chat).await;
         }
         assert!(locks.0.lock().unwrap().len() <= MAX_TRACKED_KEYS);
-        assert!(locks.of(&-1).try_acquire().is_err());
+        assert!(locks.semaphore(&-1).try_acquire().is_err());
     }
 
     #[tokio::test]

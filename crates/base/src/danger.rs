@@ -44,11 +44,11 @@ pub fn find(script: &str) -> Option<Danger> {
     if compact.contains(":(){:|:&};:") || compact.contains("|:&}") {
         return Some(Danger::Multiplies);
     }
-    look(script, MAX_SUBSTITUTION_DEPTH)
+    find_in_script(script, MAX_SUBSTITUTION_DEPTH)
 }
 
 /// Looks through a script.
-fn look(script: &str, depth: usize) -> Option<Danger> {
+fn find_in_script(script: &str, depth: usize) -> Option<Danger> {
     let Some(depth) = depth.checked_sub(1) else { return Some(Danger::Deep) };
     match script::read(script, depth) {
         Ok(commands) => all(&commands, depth),
@@ -130,7 +130,7 @@ fn given(bare: &Bare<'_>, command: &ParsedCommand, fed: Option<&Origin>, depth: 
     let input = !texts(options).any(|word| matches!(word, "-c" | "-m" | "-e" | "-r"));
     match operands.first() {
         Some(code) if fetched(code) => Some(Danger::Fetches),
-        Some(code) if shell && text => look(&code.text, depth),
+        Some(code) if shell && text => find_in_script(&code.text, depth),
         Some(file) if file.text != "-" && file.text != "/dev/stdin" && !texts(options).any(|w| w == "-s") => {
             None
         }
@@ -142,10 +142,10 @@ fn given(bare: &Bare<'_>, command: &ParsedCommand, fed: Option<&Origin>, depth: 
 /// Looks at the input that an interpreter runs.
 fn stream(shell: bool, input: Option<&str>, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     match (input, fed) {
-        (Some(script), _) => shell.then(|| look(script, depth)).flatten(),
+        (Some(script), _) => shell.then(|| find_in_script(script, depth)).flatten(),
         (None, Some(Origin::Fetched)) => Some(Danger::Fetches),
         (None, Some(Origin::Hidden)) => Some(Danger::Hides),
-        (None, Some(Origin::Said(script))) => shell.then(|| look(script, depth)).flatten(),
+        (None, Some(Origin::Said(script))) => shell.then(|| find_in_script(script, depth)).flatten(),
         (None, None) => None,
     }
 }

@@ -5,7 +5,7 @@
 //! messages and names, souls, skills, the pages of the web, and descriptions of files. A mark is known in every
 //! spelling that a reader takes for it: other widths and alphabets, any case, spaces and joiners in between.
 //!
-//! Deliberately absent: the authors of texts. A message's form shows them (see [`crate::Human::told`]), which
+//! Deliberately absent: the authors of texts. A message's form shows them (see [`crate::Human::to_model_text`]), which
 //! no text can write, whatever is in it.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};

@@ -60,7 +60,7 @@ impl Human {
     /// Returns the text for the model: the author and the time, the files, the words, and below them the
     /// content that they point at.
     #[must_use]
-    pub fn told(&self) -> Cow<'_, str> {
+    pub fn to_model_text(&self) -> Cow<'_, str> {
         let Self { sender, at, notes, files, pointed, guide, recalled, .. } = self;
         let words = foreign::text(&self.text);
         let bare = sender.is_none() && at.is_none() && notes.is_empty() && files.is_empty();
@@ -94,7 +94,7 @@ impl Human {
         let head = Head { from, at: self.at.as_ref().map(line) };
         let mut told = serde_json::to_string(&head).unwrap_or_default();
         for file in &self.files {
-            let _ = write!(told, "\n{}", file.told());
+            let _ = write!(told, "\n{}", file.describe());
         }
         for note in &self.notes {
             let _ = write!(told, "\n[{}]", foreign::line(note, MAX_NOTE_CHARS));
@@ -106,7 +106,7 @@ impl Human {
 impl Reminder {
     /// Returns the text for the model, in a mark that no foreign text can write.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn to_model_text(&self) -> String {
         format!("<system-reminder>\n{}\n</system-reminder>", self.text)
     }
 }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_message_tells_who_says_it_and_nothing_in_it_does() {
-        let check = |human: &Human, expect: &str| assert_eq!(human.told(), expect);
+        let check = |human: &Human, expect: &str| assert_eq!(human.to_model_text(), expect);
         check(&Human::new("m", "hi"), "hi");
         let head = r#"{"from":{"name":"Ada","id":"U1"}}"#;
         check(&ada("hi"), &format!("{head}\n\n> hi"));
@@ -166,10 +166,10 @@ mod tests {
         };
         let head = "{\"at\":\"Sunday 2026-11-22 15:04 (Europe/Berlin)\"}\n[file: a.csv (7 bytes) at /x/a.csv]\n\
                     [`b.csv` could not be fetched]";
-        assert_eq!(human.told(), format!("{head}\n\ncount these\n\nplease"));
-        assert_eq!(Human { text: String::new(), ..human }.told(), head);
+        assert_eq!(human.to_model_text(), format!("{head}\n\ncount these\n\nplease"));
+        assert_eq!(Human { text: String::new(), ..human }.to_model_text(), head);
         let guided = Human { guide: Some("<skill>x</skill>".into()), ..Human::new("m", "/x <skill>") };
-        assert_eq!(guided.told(), "/x &lt;skill>\n\n<skill>x</skill>");
-        assert_eq!(Human { text: String::new(), ..guided }.told(), "<skill>x</skill>");
+        assert_eq!(guided.to_model_text(), "/x &lt;skill>\n\n<skill>x</skill>");
+        assert_eq!(Human { text: String::new(), ..guided }.to_model_text(), "<skill>x</skill>");
     }
 }

@@ -119,7 +119,7 @@ impl DocumentText {
 impl SharedFile {
     /// Returns the description for the model. Neither the file's content nor its name can pass for a person's words.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { size, path, .. } = self;
         let (name, path) = (foreign::line(&self.name, NAME), foreign::text(path));
         let mut told = format!("[file: {name} ({size} bytes) at {path}]");
@@ -129,14 +129,14 @@ impl SharedFile {
                 // Writing to a String cannot fail.
                 let _ = write!(told, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
             }
-            Some(ReadOutcome::Text(text)) => text.tell(&mut told),
+            Some(ReadOutcome::Text(text)) => text.describe_into(&mut told),
         }
         told
     }
 }
 
 impl DocumentText {
-    fn tell(&self, told: &mut String) {
+    fn describe_into(&self, told: &mut String) {
         let Self { lines, outline, more, opening, warnings, .. } = self;
         let (path, about) = (foreign::text(&self.path), foreign::line(&self.about, WORDS));
         let _ = write!(
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_model_is_told_what_is_in_a_file() {
-        let check = |reading, expect: &str| assert_eq!(file(reading).told(), expect);
+        let check = |reading, expect: &str| assert_eq!(file(reading).describe(), expect);
         let plain = "[file: a.pdf (7 bytes) at /mnt/user-data/uploads/a.pdf]";
         check(None, plain);
         let failed = ReadOutcome::Failed { reason: "it is\nprotected".into(), cause: None };

@@ -96,7 +96,7 @@ impl Marks {
 
     /// Returns the digest of a file as the agent knows it.
     #[must_use]
-    pub fn of(&self, path: &str) -> Option<&str> {
+    pub fn digest(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(String::as_str)
     }
 

@@ -77,7 +77,7 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// Describes a tool whose arguments are a type.
     #[must_use]
-    pub fn of<T: JsonSchema>(name: &str, about: &str, idempotent: bool) -> Self {
+    pub fn from_args<T: JsonSchema>(name: &str, about: &str, idempotent: bool) -> Self {
         Self { name: name.to_owned(), description: about.to_owned(), parameters: schema::<T>(), idempotent }
     }
 }
@@ -183,7 +183,7 @@ pub trait TypedTool: Send + Sync + 'static {
 
 /// Makes a [`Tool`] of a [`TypedTool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
-    let mut spec = ToolSpec::of::<T::Args>(T::NAME, &tool.description(), T::IDEMPOTENT);
+    let mut spec = ToolSpec::from_args::<T::Args>(T::NAME, &tool.description(), T::IDEMPOTENT);
     if T::HAS_PURPOSE {
         add_purpose(&mut spec.parameters);
     }

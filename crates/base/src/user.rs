@@ -28,7 +28,7 @@ impl UserId {
     ///
     /// # Errors
     /// When the id is empty.
-    pub fn of(raw: &str) -> Result<Self, EmptyUserId> {
+    pub fn from_raw(raw: &str) -> Result<Self, EmptyUserId> {
         if raw.is_empty() {
             return Err(EmptyUserId);
         }
@@ -52,7 +52,7 @@ impl UserId {
     /// Returns the user that a room is. Neither an account's name nor an id has a NUL, so no person is the same user.
     #[must_use]
     pub fn room(account: &str, chat: &str) -> Self {
-        Self::of(&format!("room\0{account}\0{chat}")).unwrap_or_default()
+        Self::from_raw(&format!("room\0{account}\0{chat}")).unwrap_or_default()
     }
 
     /// Returns the id as text.
@@ -72,7 +72,7 @@ impl TryFrom<String> for UserId {
     type Error = EmptyUserId;
 
     fn try_from(raw: String) -> Result<Self, EmptyUserId> {
-        Self::of(&raw)
+        Self::from_raw(&raw)
     }
 }
 
@@ -93,8 +93,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(raw: &str) -> String {
-        UserId::of(raw).unwrap().to_string()
+    fn id_from_raw(raw: &str) -> String {
+        UserId::from_raw(raw).unwrap().to_string()
     }
 
     fn mark(raw: &str) -> String {
@@ -103,22 +103,22 @@ mod tests {
 
     #[test]
     fn a_safe_id_is_itself_and_another_one_gets_a_mark() {
-        assert_eq!(of("ou_7d8-A"), "ou_7d8-A");
-        assert_eq!(of("slack:U1"), format!("slack-U1-{}", mark("slack:U1")));
-        assert_eq!(of("../etc"), format!("---etc-{}", mark("../etc")));
-        assert_eq!(of("李"), format!("--{}", mark("李")));
-        let long = of(&"x".repeat(1000));
-        assert_eq!((long.len(), long != of(&"x".repeat(1001))), (MAX_CHARS, true));
-        assert_eq!(UserId::of(""), Err(EmptyUserId));
+        assert_eq!(id_from_raw("ou_7d8-A"), "ou_7d8-A");
+        assert_eq!(id_from_raw("slack:U1"), format!("slack-U1-{}", mark("slack:U1")));
+        assert_eq!(id_from_raw("../etc"), format!("---etc-{}", mark("../etc")));
+        assert_eq!(id_from_raw("李"), format!("--{}", mark("李")));
+        let long = id_from_raw(&"x".repeat(1000));
+        assert_eq!((long.len(), long != id_from_raw(&"x".repeat(1001))), (MAX_CHARS, true));
+        assert_eq!(UserId::from_raw(""), Err(EmptyUserId));
         assert!(serde_json::from_str::<UserId>("\"\"").is_err());
     }
 
     proptest! {
         #[test]
         fn an_id_is_always_a_plain_name_and_the_same_again(raw in ".{1,200}") {
-            let name = of(&raw);
+            let name = id_from_raw(&raw);
             prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
-            prop_assert_eq!(of(&name), name);
+            prop_assert_eq!(id_from_raw(&name), name);
         }
     }
 }

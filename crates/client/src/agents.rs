@@ -185,7 +185,7 @@ impl Agents {
                     roster.broken.push(BrokenAgent { name, why: why.to_owned() });
                 }
                 Err(AgentError::Broken { why, .. }) => roster.broken.push(BrokenAgent { name, why }),
-                Err(error) => roster.broken.push(BrokenAgent { name, why: error.told() }),
+                Err(error) => roster.broken.push(BrokenAgent { name, why: error.public_message() }),
             }
         }
         roster
@@ -365,7 +365,7 @@ impl Agents {
     }
 
     /// Logs the problems of an agent, once.
-    pub(crate) fn tell(&self, agent: &str, notes: &[String]) {
+    pub(crate) fn log_notes(&self, agent: &str, notes: &[String]) {
         let mut told = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.get(agent).map(Vec::as_slice).unwrap_or_default() == notes {
             return;

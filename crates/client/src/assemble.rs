@@ -87,8 +87,8 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     let skills = skills(&role, &catalog);
     let asker = task.asker.clone().unwrap_or_default();
     let secrets = Arc::new(secrets(client, task, &skills).await);
-    let (sandboxes, shown) = (setup.sandboxes.clone(), shown(&catalog, &skills));
-    let changes = ChangeRecorder::of(client, &setup, &folder, &task.run);
+    let (sandboxes, shown) = (setup.sandboxes.clone(), skill_folders(&catalog, &skills));
+    let changes = ChangeRecorder::for_run(client, &setup, &folder, &task.run);
     let place = Arc::new(LazySandbox::new(sandboxes, folder.clone(), &asker.person, shown, changes));
     let (thread, run) = (task.thread.clone(), task.run.clone());
     let is_guarded = setup.guardrails.is_some();
@@ -106,10 +106,11 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
         Role::Custom(custom) => (custom.profile.thinking, custom.profile.sampling),
         Role::Lead(_) | Role::Bootstrap(_) | Role::AgentBuilder(_) => (None, Sampling::default()),
     };
-    let meter = Meter::of(client, task);
+    let meter = Meter::for_task(client, task);
     let model = metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone(), &meter);
-    let own = own_tool(client, &setup, (task, &meter), &role, &catalog, &audit_log);
-    let kept = ThreadResults { files: client.0.folders.of(&folder), folder: setup.results_folder.clone() };
+    let own = own_tool(client, &setup, task, &meter, &role, &catalog, &audit_log);
+    let kept =
+        ThreadResults { files: client.0.folders.thread_files(&folder), folder: setup.results_folder.clone() };
     let mut agent = searching(Agent {
         tools: tools(&setup, &role, task.features, model.supports_vision()),
         model,
@@ -162,7 +163,7 @@ pub(crate) async fn assemble(client: &Client, task: &RunTask) -> Result<Assemble
     if let Some(tool) = own {
         agent.tools = agent.tools.with(tool);
     }
-    let sections = sections((&setup, &catalog), &role, changes, &agent, (&skills, profile.as_deref()));
+    let sections = sections(&setup, &catalog, &role, changes, &agent, &skills, profile.as_deref());
     agent.system = join_sections(&sections).into();
     Ok(AssembledAgent { agent, skills, place, sections, secrets, meter })
 }
@@ -204,7 +205,7 @@ async fn role(
         return client.lead_soul().await.map(Role::Lead).map_err(unusable);
     };
     let custom = client.custom_agent(name, task.agents_of()).await.map_err(unusable)?;
-    client.0.agents.tell(&custom.name, &custom.notes(setup, catalog));
+    client.0.agents.log_notes(&custom.name, &custom.notes(setup, catalog));
     Ok(Role::Custom(Box::new(custom)))
 }
 
@@ -231,7 +232,7 @@ impl AgentProfile {
 }
 
 /// Returns the folders of skills that its sandbox shows.
-fn shown(catalog: &Catalog, skills: &[Skill]) -> Vec<ShownFolder> {
+fn skill_folders(catalog: &Catalog, skills: &[Skill]) -> Vec<ShownFolder> {
     let is_own = |folder: &ShownFolder| {
         skills.iter().any(|skill| skill.path.strip_suffix("/SKILL.md") == Some(folder.agent.as_str()))
     };
@@ -305,7 +306,8 @@ fn policy(setup: &AgentSetup, role: &Role) -> Arc<ApprovalPolicy> {
 fn own_tool(
     client: &Client,
     setup: &AgentSetup,
-    (task, meter): (&RunTask, &Meter),
+    task: &RunTask,
+    meter: &Meter,
     role: &Role,
     catalog: &Catalog,
     audit_log: &AuditLog,
@@ -331,7 +333,7 @@ fn own_tool(
             let (name, now) = (custom.name.clone(), custom.profile.clone());
             Some(erase(UpdateAgent { agents, audit_log, name, now, known, approved }))
         }
-        Role::Lead(_) => skill_manage(client, setup, (task, meter), audit_log),
+        Role::Lead(_) => skill_manage(client, setup, task, meter, audit_log),
         Role::Custom(_) => None,
     }
 }
@@ -340,12 +342,13 @@ fn own_tool(
 fn skill_manage(
     client: &Client,
     setup: &AgentSetup,
-    (task, meter): (&RunTask, &Meter),
+    task: &RunTask,
+    meter: &Meter,
     audit_log: AuditLog,
 ) -> Option<Arc<dyn Tool>> {
     setup.skills.evolution.as_ref()?;
     Some(erase(SkillManage {
-        own: client.skills().of(task.skills_of()),
+        own: client.skills().for_user(task.skills_of()),
         audit_log,
         room: task.room.is_some(),
         moderator: setup.moderator(|model| metered(model, meter)),
@@ -355,11 +358,13 @@ fn skill_manage(
 
 /// Returns the parts of a role's system prompt.
 fn sections(
-    (setup, catalog): (&AgentSetup, &Catalog),
+    setup: &AgentSetup,
+    catalog: &Catalog,
     role: &Role,
     changes: bool,
     agent: &Agent,
-    (skills, profile): (&[Skill], Option<&str>),
+    skills: &[Skill],
+    profile: Option<&str>,
 ) -> Vec<PromptSection> {
     let off = catalog.entries.iter().filter(|entry| !entry.enabled);
     let off: Vec<String> = off.map(|entry| entry.name.clone()).collect();

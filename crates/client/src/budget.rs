@@ -175,7 +175,7 @@ fn subject(scope: BudgetScope, run: Option<&RunId>, spender: &Spender) -> Option
 
 impl BudgetRules {
     /// Returns the rules for a spender, each with its subject.
-    fn of<'r, 'a>(
+    fn rules_for<'r, 'a>(
         &'r self,
         run: Option<&'a RunId>,
         spender: &'a Spender,
@@ -226,7 +226,7 @@ impl Client {
     /// When the store fails.
     pub async fn budgets(&self, spender: &Spender) -> Result<Vec<BudgetState>, StoreError> {
         let setup = self.setup();
-        states(&self.0.db, setup.budgets.rules.of(None, spender).collect(), now()).await
+        states(&self.0.db, setup.budgets.rules.rules_for(None, spender).collect(), now()).await
     }
 
     /// Settles the calls that a previous process left open. For a process that has the store alone.

@@ -17,7 +17,7 @@ pub(crate) struct ChangeRecorder {
 
 impl ChangeRecorder {
     /// Makes the recorder of a run, if its sandbox works on files of this machine.
-    pub(crate) fn of(
+    pub(crate) fn for_run(
         client: &Client,
         setup: &AgentSetup,
         folder: &ThreadFolder,

@@ -69,7 +69,7 @@ pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::Run;
 pub use run_end::{MissingSecret, RunEnd};
 pub use run_registry::{LiveRun, ThreadPlace};
-pub use runs::{ClientRun, CutRun, Multitask, SubmitError};
+pub use runs::{ClientRun, MAX_RESUMES, Multitask, SubmitError, UnfinishedRun};
 pub use secrets::{RunSecrets, SecretError, SecretStore};
 pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ThinkingSupport, ToolGroups};
 pub use storage::{
@@ -186,7 +186,7 @@ impl Client {
     /// # Errors
     /// When the store fails.
     pub async fn files(&self, thread: &base::ThreadId) -> Result<ThreadFiles, SandboxError> {
-        Ok(self.0.folders.of(&self.files_folder(thread).await?))
+        Ok(self.0.folders.thread_files(&self.files_folder(thread).await?))
     }
 
     async fn files_folder(&self, thread: &base::ThreadId) -> Result<ThreadFolder, SandboxError> {

@@ -40,7 +40,7 @@ struct Answer {
 
 impl Moderator {
     /// Reviews a file of a skill.
-    pub(crate) async fn look(&self, file: &str, text: &str) -> ModerationVerdict {
+    pub(crate) async fn review(&self, file: &str, text: &str) -> ModerationVerdict {
         let prompt = include_str!("moderation.md").replace("{file}", &foreign::line(file, 200));
         // The file comes last, so that no text in it is taken for a placeholder.
         let prompt = format!("{prompt}\n<file>\n{}\n</file>", foreign::text(text));

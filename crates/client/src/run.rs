@@ -144,7 +144,7 @@ async fn open(client: &Client, task: &RunTask, live: &LiveRun) -> Result<RunStat
 async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, live: &LiveRun) -> RunEnd {
     let control = &live.control;
     let (outcome, notes, heard) = match ended_before(client, task, turn.state()).await {
-        Some(outcome) => (tell(turn, outcome), EndNotes::default(), true),
+        Some(outcome) => (publish_outcome(turn, outcome), EndNotes::default(), true),
         None => respond(client, task, turn, live).await,
     };
     let (usage, silent) = (turn.spending.usage(), RunEnd::silent(outcome, &control.steering).await);
@@ -154,7 +154,7 @@ async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, live
         return end;
     }
     // Clients read it with the thread.
-    let title = if task.by_client { None } else { title::shown(client, &task.thread).await };
+    let title = if task.by_client { None } else { title::thread_title(client, &task.thread).await };
     RunEnd { heard, title, ..end.with_words_of(turn) }
 }
 
@@ -168,13 +168,13 @@ async fn respond(
     if task.suspended {
         suspended(turn);
     }
-    memory::recall::tell(client, task, turn.state()).await;
-    let goes_on = hear(turn, task);
+    memory::recall::add_recalled(client, task, turn.state()).await;
+    let goes_on = add_input(turn, task);
     tell_before(turn);
     // Before assembling the agent can fail: a retry asks the last stored question again.
     if let Err(error) = begin(client, turn, goes_on).await {
         tracing::error!(thread = %task.thread, %error, "failed to store messages of thread");
-        return (tell(turn, FailureCause::Unheard.into()), EndNotes::default(), false);
+        return (publish_outcome(turn, FailureCause::Unheard.into()), EndNotes::default(), false);
     }
     let (outcome, notes) = answer(client, task, turn, goes_on, live).await;
     (outcome, notes, true)
@@ -194,7 +194,7 @@ async fn answer(
         Err(cause) => {
             let outcome = Outcome::from(cause);
             turn.keep_failure(&outcome, &client.0.threads.log()).await;
-            return (tell(turn, outcome), EndNotes::default());
+            return (publish_outcome(turn, outcome), EndNotes::default());
         }
     };
     let policy = SkillPolicy::new(assembled.skills.clone(), task.first.clone());
@@ -260,10 +260,10 @@ async fn summarize(
     let (outcome, compaction) = match made {
         Some(made) => {
             let done = CompactOutcome::Done { before: made.before, after: made.after };
-            (tell(turn, Outcome::Success), Some(done))
+            (publish_outcome(turn, Outcome::Success), Some(done))
         }
         None => match assemble::assemble(client, task).await {
-            Err(cause) => (tell(turn, cause.into()), None),
+            Err(cause) => (publish_outcome(turn, cause.into()), None),
             Ok(assembled) => {
                 let mut chain = assembled.chain(SkillPolicy::new(assembled.skills.clone(), None));
                 let AssembledAgent { agent, place, .. } = assembled;
@@ -281,8 +281,8 @@ async fn summarize(
 }
 
 /// Sends the outcome of a run that could not start.
-fn tell(turn: &RunState, outcome: Outcome) -> Outcome {
-    turn.tell(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
+fn publish_outcome(turn: &RunState, outcome: Outcome) -> Outcome {
+    turn.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     outcome
 }
 
@@ -301,7 +301,7 @@ async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> O
 
 /// Adds the input to the thread, each message once. Calls that an earlier run left open are not made by this one; those
 /// of the same run, before a restart, are made. Returns whether the run is resumed.
-fn hear(turn: &mut RunState, task: &RunTask) -> bool {
+fn add_input(turn: &mut RunState, task: &RunTask) -> bool {
     let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
     // Clients choose the ids of their messages, and may send one again.
     let goes_on =
@@ -405,10 +405,10 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
 fn tell_before(turn: &RunState) {
     let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
     for reply in said.into_iter().rev() {
-        turn.tell(RunEvent::Text { message: reply.id.clone(), delta: reply.text.clone() });
+        turn.publish(RunEvent::Text { message: reply.id.clone(), delta: reply.text.clone() });
     }
     if !todos(turn.state()).is_empty() {
-        turn.tell(RunEvent::Todos { todos: todos(turn.state()).to_vec() });
+        turn.publish(RunEvent::Todos { todos: todos(turn.state()).to_vec() });
     }
 }
 

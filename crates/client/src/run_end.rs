@@ -89,7 +89,7 @@ impl RunEnd {
     pub(crate) fn with_words_of(self, turn: &RunState) -> Self {
         let state = turn.state();
         Self {
-            text: words(state),
+            text: answer_text(state),
             finish: last_reply(state).map(|reply| reply.finish).unwrap_or_default(),
             question: state.question().cloned(),
             decisions: decisions(state),
@@ -122,7 +122,7 @@ pub(crate) fn last_reply(state: &ThreadState) -> Option<&Assistant> {
 
 /// Returns the assistant's text since the last user message, including text before tool calls. Text beyond the limit is
 /// cut at its beginning.
-fn words(state: &ThreadState) -> String {
+fn answer_text(state: &ThreadState) -> String {
     let mut room = MAX_EARLIER_BYTES;
     let mut kept = Vec::new();
     for words in replies(state).map(|reply| reply.text.trim()).filter(|words| !words.is_empty()) {

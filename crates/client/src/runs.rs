@@ -3,10 +3,13 @@
 
 mod adoption;
 
-use crate::{Client, Control, Run, RunTask, run_registry::LiveRun};
-use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadFolder, ThreadId, Update};
+use crate::{
+    Client, Control, Run, RunTask,
+    run_registry::{LiveRun, ThreadPlace},
+};
+use pudu_base::{BoxFuture, FailureCause, LogError, Outcome, RunId, Seq, ThreadFolder, ThreadId, Update};
 use pudu_harness::RunState;
-use pudu_store::{CancelAction, Deletion, NewClientRun, StoreError, now};
+use pudu_store::{CancelAction, Deletion, NewClientRun, RunRow, StoreError, now};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -104,18 +107,15 @@ pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
     }
 }
 
-/// A client's run that a crash or a stop of the process cut.
-pub struct CutRun {
-    task: RunTask,
-    live: LiveRun,
-}
+/// Number of crashes of the process after which a run counts as their cause and is not resumed.
+pub const MAX_RESUMES: i64 = 12;
 
-impl CutRun {
-    /// Returns whether the thread has data of the run: no other run may use the thread until the run is over.
-    #[must_use]
-    pub fn has_begun(&self) -> bool {
-        self.task.resumed
-    }
+/// An unfinished run of an earlier process, which belongs to this one now.
+pub struct UnfinishedRun {
+    /// Its record.
+    pub row: RunRow,
+    /// Its place on its thread.
+    pub place: ThreadPlace,
 }
 
 impl Client {
@@ -167,16 +167,27 @@ impl Client {
         accepted.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
-    /// Determines the progress of a client's run that a crash or a stop of the process cut; `cancelled` is the
-    /// cancellation requested before.
+    /// Takes over the unfinished runs of an earlier process. Each has its place on its thread: runs that had begun come
+    /// before those that waited.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn cut_run(
+    pub async fn take_over_runs(&self) -> Result<Vec<UnfinishedRun>, StoreError> {
+        let rows = self.0.db.take_over_runs().await?;
+        let placed = rows.into_iter().map(|row| UnfinishedRun { place: self.0.runs.place(&row.thread), row });
+        Ok(placed.collect())
+    }
+
+    /// Resumes a client's run once `ready` is cancelled; `task` is its request.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn resume(
         &self,
         mut task: RunTask,
-        cancelled: Option<CancelAction>,
-    ) -> Result<CutRun, StoreError> {
+        UnfinishedRun { row, place }: UnfinishedRun,
+        ready: CancellationToken,
+    ) -> Result<(), StoreError> {
         task.by_client = true;
         let span = self.0.db.span_of_run(&task.thread, &task.run).await?;
         task.resumed = span.is_some();
@@ -184,21 +195,27 @@ impl Client {
         if let Some((_, last)) = span {
             (live.before, live.first_event) = (last, now().unsigned_abs());
         }
-        if let Some(action) = cancelled {
+        if let Some(action) = row.cancelled {
             live.control.stop(action);
         }
-        Ok(CutRun { task, live })
-    }
-
-    /// Starts a run again once `ready` is cancelled. It has its place on its thread at once.
-    pub fn resume(&self, CutRun { task, live }: CutRun, ready: CancellationToken) {
+        self.0.db.resume_run(&row.id).await?;
         self.0.runs.open(live.clone(), false).ok();
-        let (turn, cancel) = (self.0.runs.queue(&live.thread), live.control.cancel.clone());
+        let cancel = live.control.cancel.clone();
         drop(self.spawn(task, live, None, async move {
             // A stopped run needs no tools.
             cancel.run_until_cancelled(ready.cancelled()).await;
-            turn.await
+            place.turn().await
         }));
+        Ok(())
+    }
+
+    /// Ends an unfinished run that is not resumed.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn give_up_run(&self, run: &RunId) -> Result<(), StoreError> {
+        let broken = Outcome::from(FailureCause::Broken);
+        self.0.db.run_ended(run, &broken, now()).await
     }
 
     /// Returns a run that works, waits to, or ended a minute ago at most.
@@ -234,8 +251,8 @@ impl Client {
         change: impl FnOnce(&mut RunState) + Send + 'static,
     ) -> Result<Seq, SubmitError> {
         let live = self.open_alone(thread).map_err(|other| SubmitError::Busy(other.run))?;
-        let (client, of) = (self.clone(), (thread.clone(), live.run.clone()));
-        let changed = self.in_turn(live, async move { client.change(of, change).await }).await?;
+        let (client, thread, run) = (self.clone(), thread.clone(), live.run.clone());
+        let changed = self.in_turn(live, async move { client.change(thread, run, change).await }).await?;
         changed.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 
@@ -248,14 +265,14 @@ impl Client {
         self.live_runs(thread).iter().for_each(|live| live.control.steering.drop_goal());
         let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
         self.0.runs.open(live.clone(), false).ok();
-        let (client, of) = (self.clone(), (thread.clone(), live.run.clone()));
+        let (client, thread, run) = (self.clone(), thread.clone(), live.run.clone());
         let clear = |turn: &mut RunState| {
             if turn.state().goal.is_some() {
                 turn.apply(Update::Goal(None));
             }
         };
         let cleared = self.in_turn(live, async move {
-            let cleared = client.change(of, clear).await;
+            let cleared = client.change(thread, run, clear).await;
             cleared.inspect_err(|error| tracing::error!(%error, "failed to clear goal"))
         });
         Box::pin(async move {
@@ -303,7 +320,8 @@ impl Client {
 
     async fn change(
         &self,
-        (thread, run): (ThreadId, RunId),
+        thread: ThreadId,
+        run: RunId,
         change: impl FnOnce(&mut RunState),
     ) -> Result<Seq, LogError> {
         let (seq, state) = self.0.threads.take(&thread).await?;

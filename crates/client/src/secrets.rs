@@ -333,7 +333,7 @@ mod tests {
     fn store() -> (tempfile::TempDir, SecretStore, UserId) {
         let home = tempfile::tempdir().unwrap();
         let store = SecretStore::new(home.path().join("users"));
-        (home, store, UserId::of("ada").unwrap())
+        (home, store, UserId::from_raw("ada").unwrap())
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(lent.lend(&names), [variable]);
         assert_eq!(lent.hide("it is tok-654321".into()), "it is [secret]");
         assert!(lent.has("MAIL_KEY") && !lent.has("OTHER"));
-        let bob = UserId::of("bob").unwrap();
+        let bob = UserId::from_raw("bob").unwrap();
         assert_eq!(store.lend(&bob, RunSecrets::default()).unwrap().lend(&names), []);
         let own = RunSecrets::new(BTreeMap::from([("ERP_TOKEN".into(), "of-this-run".into())])).unwrap();
         assert_eq!(format!("{own:?}"), r#"{"ERP_TOKEN"}"#);

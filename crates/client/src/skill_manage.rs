@@ -123,7 +123,7 @@ impl TypedTool for SkillManage {
         let work = blocking(move || own.change(&name, &wanted, author));
         let version = self.audit_log.noted(Self::NAME, &detail, work).await?;
         tracing::info!(skill = args.name, action = change.action(), "changed skill");
-        Ok(told(&args.name, &change, &version).into())
+        Ok(describe_change(&args.name, &change, &version).into())
     }
 }
 
@@ -172,7 +172,7 @@ impl SkillManage {
             if self.passed().contains(&digest) {
                 continue;
             }
-            match moderator.look(path, text).await {
+            match moderator.review(path, text).await {
                 ModerationVerdict::Block(why) => {
                     let detail = detail(name, change, None);
                     self.audit_log.note(SKILL_MANAGE, &detail, "blocked".to_owned()).await;
@@ -226,7 +226,7 @@ fn detail(name: &str, change: &SkillChange, why: Option<&str>) -> String {
 }
 
 /// Returns the model's result of a change.
-fn told(name: &str, change: &SkillChange, version: &SkillVersion) -> String {
+fn describe_change(name: &str, change: &SkillChange, version: &SkillVersion) -> String {
     let done = match change {
         SkillChange::Create(_) => format!("The skill {name} is made. A person asks for it with /{name}."),
         SkillChange::Delete => format!("The skill {name} is deleted."),

@@ -115,7 +115,7 @@ struct PrunePlan<'a> {
 impl RetentionRules {
     /// Returns an account's retention.
     #[must_use]
-    pub fn of(&self, account: &str) -> &Retention {
+    pub fn for_account(&self, account: &str) -> &Retention {
         self.accounts.get(account).unwrap_or(&self.usual)
     }
 }
@@ -161,7 +161,7 @@ impl Storage {
     ) -> Result<Vec<AccountUsage>, StoreError> {
         let mut usage = Vec::new();
         for account in self.db.accounts().await? {
-            let retention = rules.of(&account);
+            let retention = rules.for_account(&account);
             let threads = self.db.threads(&account).await?;
             let AuditSize { rows, due } = self.db.audit_size(&account, audit_limits(retention, now)).await?;
             let sum = |of: fn(&ThreadRow) -> i64| threads.iter().map(|row| count(of(row))).sum();
@@ -188,7 +188,7 @@ impl Storage {
         self.measure().await?;
         let mut pruned = Pruned::default();
         for account in self.db.accounts().await? {
-            let retention = rules.of(&account);
+            let retention = rules.for_account(&account);
             let threads = self.db.threads(&account).await?;
             let plan = plan(&threads, retention, now);
             for row in plan.strip {

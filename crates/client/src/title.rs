@@ -88,7 +88,7 @@ pub(crate) fn first(titles: Option<&TitleSetup>, state: &ThreadState) -> Option<
 }
 
 /// Returns the title of a thread, if it has one.
-pub(crate) async fn shown(client: &Client, thread: &ThreadId) -> Option<String> {
+pub(crate) async fn thread_title(client: &Client, thread: &ThreadId) -> Option<String> {
     client.0.db.title(thread).await.ok().flatten().filter(|title| !title.is_empty())
 }
 

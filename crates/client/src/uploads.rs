@@ -76,7 +76,7 @@ impl Client {
         let document = self.setup().documents.convert(open, &file.name).await?;
         let markdown = format!("{}\n\n{}", mark(&file.name), foreign::text(&document.markdown));
         let beside = self.keep(thread, &file.name, &markdown).await.map_err(unavailable)?;
-        Ok(told(&document, &beside, &markdown))
+        Ok(document_record(&document, &beside, &markdown))
     }
 
     /// Stores a text beside its document.
@@ -113,7 +113,7 @@ async fn begins(mut file: File, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the thread's record of a document.
-fn told(document: &Document, beside: &SharedFile, markdown: &str) -> DocumentText {
+fn document_record(document: &Document, beside: &SharedFile, markdown: &str) -> DocumentText {
     let headings = outline(markdown);
     let opening = if headings.is_empty() { opening(&document.markdown) } else { String::new() };
     let entry = |Heading { line, level, text }| OutlineEntry { line, level, title: text };

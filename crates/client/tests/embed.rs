@@ -93,9 +93,9 @@ async fn memory_is_one_document() {
         let facts = document["facts"].as_array().unwrap();
         facts.iter().map(|fact| fact["content"].as_str().unwrap().to_owned()).collect()
     };
-    let document = client.create_memory_fact(&me, AddedFact::of("Drinks tea")).await.unwrap();
+    let document = client.create_memory_fact(&me, AddedFact::new("Drinks tea")).await.unwrap();
     assert_eq!(facts(&document), ["Drinks tea"]);
-    assert!(client.create_memory_fact(&me, AddedFact::of("Drinks tea")).await.is_err(), "it is known");
+    assert!(client.create_memory_fact(&me, AddedFact::new("Drinks tea")).await.is_err(), "it is known");
     let id = document["facts"][0]["id"].as_str().unwrap();
     let export = client.export_memory(&me).await.unwrap();
     let change = FactChange { content: Some("Drinks coffee".to_owned()), ..FactChange::default() };

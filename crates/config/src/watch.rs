@@ -76,7 +76,7 @@ impl Watcher {
 
     /// Returns the configuration in force, after checking the file; logs the changes.
     pub fn current(&self) -> Arc<HotConfig> {
-        match self.look(Instant::now()) {
+        match self.poll(Instant::now()) {
             None => {}
             Some(ConfigNews::Broken(error)) => {
                 tracing::error!("refused edited configuration, the one before stays in force:\n{error}");
@@ -96,7 +96,7 @@ impl Watcher {
     }
 
     /// Checks the file; returns each change once.
-    pub fn look(&self, now: Instant) -> Option<ConfigNews> {
+    pub fn poll(&self, now: Instant) -> Option<ConfigNews> {
         let mut state = self.state();
         let found = stamp(&self.file);
         if found == state.seen {
@@ -238,22 +238,22 @@ mod tests {
         /// Looks a while after the last look.
         fn look_after(&self, time: Duration) -> Option<ConfigNews> {
             self.now.set(self.now.get() + time);
-            self.watcher.look(self.now.get())
+            self.watcher.poll(self.now.get())
         }
 
         /// Looks as often as an edit needs.
-        fn look(&self) -> Option<ConfigNews> {
+        fn poll_twice(&self) -> Option<ConfigNews> {
             self.look_after(SETTLING).or_else(|| self.look_after(SETTLING))
         }
 
         fn current(&self) -> Arc<HotConfig> {
-            self.look();
+            self.poll_twice();
             Arc::clone(&self.watcher.state().hot)
         }
     }
 
     /// Writes news as words, the folder's name taken out.
-    fn told(news: Option<ConfigNews>) -> String {
+    fn describe_news(news: Option<ConfigNews>) -> String {
         match news {
             None => "nothing".to_owned(),
             Some(ConfigNews::Changed { restart, report }) => {
@@ -273,11 +273,18 @@ mod tests {
         let users = || watched.watcher.state().hot.policies["telegram"].allowed_users.clone();
         let only = users();
         folder.write("channels: {telegram: {bot_token: one}}\n");
-        assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
+        assert_eq!(describe_news(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
         folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n# whole\n");
-        assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it is another one");
-        assert_eq!(told(watched.look_after(SETTLING - Duration::from_millis(1))), "nothing", "too soon");
-        assert_eq!(told(watched.look_after(Duration::from_millis(1))), "changed, restart: [], 0 problems");
+        assert_eq!(describe_news(watched.look_after(SETTLING)), "nothing", "it is another one");
+        assert_eq!(
+            describe_news(watched.look_after(SETTLING - Duration::from_millis(1))),
+            "nothing",
+            "too soon"
+        );
+        assert_eq!(
+            describe_news(watched.look_after(Duration::from_millis(1))),
+            "changed, restart: [], 0 problems"
+        );
         assert_eq!(users(), only);
     }
 
@@ -289,7 +296,7 @@ mod tests {
             folder.write(one);
             let watched = folder.watch();
             folder.write_raw(edit);
-            assert_eq!(told(watched.look()), expected, "{edit:?}");
+            assert_eq!(describe_news(watched.poll_twice()), expected, "{edit:?}");
             assert_eq!(watched.current().accounts.len(), accounts, "{edit:?}");
         };
         let emptied = "broken: the file no longer has any key, or any account; to close an account write \
@@ -317,7 +324,7 @@ mod tests {
             folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
             let watched = folder.watch();
             folder.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
-            let told = told(watched.look());
+            let told = describe_news(watched.poll_twice());
             assert!(told.starts_with(expected), "{edit:?}: {told}");
             let open = !watched.current().open_to_the_world().is_empty();
             assert_eq!(open, edit.contains("allowed_users: []"), "{edit:?}");
@@ -335,7 +342,7 @@ mod tests {
         folder.write("channels: {telegram: {bot_token: one}}\n");
         let watched = folder.watch();
         folder.write("channels: {telegram: {bot_token: one, follow_ups: steer}}\n");
-        assert_eq!(told(watched.look()), "changed, restart: [], 0 problems");
+        assert_eq!(describe_news(watched.poll_twice()), "changed, restart: [], 0 problems");
     }
 
     #[test]
@@ -343,10 +350,16 @@ mod tests {
         let mut folder = ConfigFolder::new();
         folder.write("uploads: {max_files: 1}\n");
         let watcher = folder.watch();
-        assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (1, "nothing".to_owned()));
+        assert_eq!(
+            (watcher.current().uploads.max_files, describe_news(watcher.poll_twice())),
+            (1, "nothing".to_owned())
+        );
         folder.write("uploads: {max_files: 2}\ncolour: red\n");
-        assert_eq!(told(watcher.look()), "changed, restart: [], 1 problems");
-        assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (2, "nothing".to_owned()));
+        assert_eq!(describe_news(watcher.poll_twice()), "changed, restart: [], 1 problems");
+        assert_eq!(
+            (watcher.current().uploads.max_files, describe_news(watcher.poll_twice())),
+            (2, "nothing".to_owned())
+        );
     }
 
     #[test]
@@ -356,11 +369,17 @@ mod tests {
         let watcher = folder.watch();
         folder.write("uploads: {max_files: many}\n");
         let expected = "broken: config.yaml:2:22: error: uploads.max_files: found \"many\", expected whole number, 0 to 1000";
-        assert_eq!((told(watcher.look()).as_str(), told(watcher.look()).as_str()), (expected, "nothing"));
+        assert_eq!(
+            (describe_news(watcher.poll_twice()).as_str(), describe_news(watcher.poll_twice()).as_str()),
+            (expected, "nothing")
+        );
         assert_eq!(watcher.current().uploads.max_files, 1);
         fs::remove_file(folder.dir.path().join("config.yaml")).unwrap();
-        assert_eq!(told(watcher.look()), "broken: config.yaml cannot be read");
-        assert_eq!((told(watcher.look()).as_str(), watcher.current().uploads.max_files), ("nothing", 1));
+        assert_eq!(describe_news(watcher.poll_twice()), "broken: config.yaml cannot be read");
+        assert_eq!(
+            (describe_news(watcher.poll_twice()).as_str(), watcher.current().uploads.max_files),
+            ("nothing", 1)
+        );
         folder.write("uploads: {max_files: 3}\n");
         assert_eq!(watcher.current().uploads.max_files, 3);
     }
@@ -372,22 +391,22 @@ mod tests {
         let watcher = folder.watch();
         folder.write("channels: {telegram: {bot_token: one, api_url: 'https://api.telegram.org/', allowed_users: [1]}}\n");
         assert_eq!(
-            told(watcher.look()),
+            describe_news(watcher.poll_twice()),
             "changed, restart: [], 0 problems",
             "a default that is written out is the same"
         );
         folder.write(
             "database: {backend: memory}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
         );
-        assert_eq!(told(watcher.look()), "changed, restart: [database.backend], 0 problems");
+        assert_eq!(describe_news(watcher.poll_twice()), "changed, restart: [database.backend], 0 problems");
         folder.write(
             "database: {backend: memory}\nuploads: {max_files: 2}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
         );
-        assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
+        assert_eq!(describe_news(watcher.poll_twice()), "changed, restart: [], 0 problems");
         folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
-        assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
+        assert_eq!(describe_news(watcher.poll_twice()), "changed, restart: [], 0 problems");
         folder.write("log_level: debug\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n");
-        assert_eq!(told(watcher.look()), "changed, restart: [log_level], 0 problems");
+        assert_eq!(describe_news(watcher.poll_twice()), "changed, restart: [log_level], 0 problems");
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl BoxId {
 
     /// Returns the ID of a thread: 16 hexadecimal digits, as in DeerFlow.
     #[must_use]
-    pub fn of(folder: &ThreadFolder) -> Self {
+    pub fn from_folder(folder: &ThreadFolder) -> Self {
         Self(fingerprint(&format!("{}:{}", folder.owner, folder.thread)))
     }
 
@@ -87,6 +87,6 @@ mod tests {
     #[test]
     fn a_thread_has_the_name_that_deerflow_gives_its_container() {
         // printf %s default:thread-1 | sha256sum
-        assert_eq!(BoxId::of(&"thread-1".into()).as_str(), "fe0dc8182dec7b77");
+        assert_eq!(BoxId::from_folder(&"thread-1".into()).as_str(), "fe0dc8182dec7b77");
     }
 }

@@ -188,7 +188,7 @@ impl KubernetesEngine {
     }
 
     async fn runs(&self, id: &BoxId) -> Result<bool, ClusterError> {
-        Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::of(&pod), PodStage::Running)))
+        Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::pod_stage(&pod), PodStage::Running)))
     }
 
     /// Ensures that the Pod exists and runs.
@@ -208,7 +208,7 @@ impl KubernetesEngine {
                 }
                 Some(found) => {
                     self.is_ours(&found)?;
-                    match stage::of(&found) {
+                    match stage::pod_stage(&found) {
                         PodStage::Running if made_to(&found) == made_to(&wanted) => return Ok(()),
                         PodStage::Waiting(why) if made_to(&found) == made_to(&wanted) => why,
                         PodStage::Failed(why)
@@ -350,8 +350,9 @@ impl ContainerEngine for KubernetesEngine {
             let ours = ListParams::default().labels(&format!("{}={}", pod::OWNER, self.0.settings.owner));
             let cluster = self.cluster().await?;
             let pods = connect::soon(cluster.pods.list(&ours)).await?;
-            let running =
-                pods.iter().filter(|pod| matches!(stage::of(pod), PodStage::Running | PodStage::Waiting(_)));
+            let running = pods
+                .iter()
+                .filter(|pod| matches!(stage::pod_stage(pod), PodStage::Running | PodStage::Waiting(_)));
             Ok(running.filter_map(|pod| pod.labels().get(pod::SANDBOX)).map(BoxId::new).collect())
         })
     }

@@ -126,7 +126,7 @@ impl Pool {
         folder: &ThreadFolder,
         shown: &[ShownFolder],
     ) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        let id = BoxId::of(folder);
+        let id = BoxId::from_folder(folder);
         let (mounts, files) = self.places.furnish_with(folder, shown).await?;
         let _alone = self.table.alone(&id).await;
         let known = self.table.peek(&id);
@@ -214,7 +214,7 @@ impl SandboxProvider for Pool {
     }
 
     fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()> {
-        self.table.give_back(&BoxId::of(folder));
+        self.table.give_back(&BoxId::from_folder(folder));
         Box::pin(std::future::ready(()))
     }
 

@@ -58,7 +58,7 @@ pub async fn prove(settings: DockerSettings, folder: &Path) -> Result<Vec<Proof>
     let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };
     std::fs::write(&secret, "of the daemon").map_err(failed)?;
     let docker = DockerEngine::new(settings.clone());
-    let rootless = docker.look().await?.rootless;
+    let rootless = docker.check_engine().await?.rootless;
     let own = rustix::process::geteuid().is_root();
     let folders = Folders::new(folder.to_owned(), own.then_some(settings.owner));
     let rules = PoolRules { idle_timeout: Duration::ZERO, replicas: 1, network: settings.network };

@@ -85,15 +85,19 @@ impl ProvisionerEngine {
         }
         let made = self.make(&api, order).await?;
         let environment = self.settings.environment.clone();
-        let aio =
-            Aio::with_environment(&made.sandbox_url, self.shown(order), environment, self.tasks.clone())?;
+        let aio = Aio::with_environment(
+            &made.sandbox_url,
+            self.visible_mounts(order),
+            environment,
+            self.tasks.clone(),
+        )?;
         self.wait(&api, &order.id, &aio).await?;
         aio.furnish().await?;
         if self.settings.shared {
             self.same_folder(order, &aio).await?;
             return Ok(Arc::new(Pair::new(Arc::new(aio), order.files.clone())));
         }
-        let files = self.settings.folders.of(&order.folder);
+        let files = self.settings.folders.thread_files(&order.folder);
         Ok(Arc::new(Apart::new(Arc::new(aio), order.files.clone(), files, self.settings.most)))
     }
 
@@ -121,7 +125,7 @@ impl ProvisionerEngine {
     async fn wait(&self, api: &ProvisionerApi, id: &BoxId, aio: &Aio) -> Result<(), ProvisionerError> {
         let deadline = Instant::now() + START_TIMEOUT;
         while !aio.wait(POLL_INTERVAL).await {
-            match api.look(id.as_str()).await {
+            match api.fetch_sandbox(id.as_str()).await {
                 Ok(SandboxResponse { status: SandboxStatus::Over(status), .. }) => {
                     return Err(hopeless(&status));
                 }
@@ -157,7 +161,7 @@ impl ProvisionerEngine {
     }
 
     /// Returns the mounts of a sandbox, to check paths.
-    fn shown(&self, order: &Order) -> Vec<Mount> {
+    fn visible_mounts(&self, order: &Order) -> Vec<Mount> {
         let mut shown: Vec<Mount> = self.settings.mounts.clone();
         shown.extend(order.mounts.iter().filter(|mount| !self.settings.mounts.contains(mount)).cloned());
         shown
@@ -191,12 +195,12 @@ impl ProvisionerEngine {
             entries.filter_map(|entry| entry.file_name().into_string().ok())
         };
         let read = move || -> Vec<BoxId> {
-            let owners = names(users.clone()).filter_map(|name| UserId::of(&name).ok());
+            let owners = names(users.clone()).filter_map(|name| UserId::from_raw(&name).ok());
             let threads = owners.flat_map(|owner| {
                 let own = names(users.join(owner.as_str()).join("threads"));
                 own.map(move |thread| ThreadFolder { owner: owner.clone(), thread: thread.into() })
             });
-            threads.map(|folder| BoxId::of(&folder)).collect()
+            threads.map(|folder| BoxId::from_folder(&folder)).collect()
         };
         tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }
@@ -230,7 +234,7 @@ impl ContainerEngine for ProvisionerEngine {
     fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let Ok(api) = self.api() else { return false };
-            let Ok(made) = api.look(id.as_str()).await else { return false };
+            let Ok(made) = api.fetch_sandbox(id.as_str()).await else { return false };
             let aio = Aio::new(&made.sandbox_url, Vec::new(), self.tasks.clone());
             match aio {
                 Ok(aio) => made.status == SandboxStatus::Running && aio.ready().await,

@@ -63,7 +63,7 @@ impl House {
     async fn order(&self, thread: &str) -> Order {
         let folder = ThreadFolder::from(thread);
         let (mounts, files) = self.places.furnish(&folder).await.unwrap();
-        Order { id: BoxId::of(&folder), folder, mounts, files }
+        Order { id: BoxId::from_folder(&folder), folder, mounts, files }
     }
 
     fn engine(&self) -> KubernetesEngine {
@@ -75,7 +75,7 @@ impl House {
     }
 
     fn pod(&self) -> String {
-        format!("pudu-{}", BoxId::of(&"t".into()))
+        format!("pudu-{}", BoxId::from_folder(&"t".into()))
     }
 
     /// Waits until a Pod's processes meet a condition.
@@ -143,7 +143,7 @@ async fn the_pod_is_written_as_it_has_to_be() {
         .into_iter()
         .find(|asked| asked.what.starts_with("POST") && asked.what.ends_with("/pods"));
     let mut body = made.unwrap().body;
-    let id = BoxId::of(&"t".into()).to_string();
+    let id = BoxId::from_folder(&"t".into()).to_string();
     let made_to = body["metadata"]["annotations"]["pudu.dev/made-to"].take();
     assert_eq!(made_to.as_str().unwrap().len(), 16);
     let env = |name: &str, value: &str| json!({"name": name, "value": value});
@@ -473,7 +473,7 @@ async fn on_a_real_cluster(place: &str) {
     let folder = ThreadFolder::from("pudu-test-escape");
     let (mounts, files) =
         LocalSandboxes::new(folders, None, Options::default()).furnish(&folder).await.unwrap();
-    let order = Order { id: BoxId::of(&folder), folder, mounts, files };
+    let order = Order { id: BoxId::from_folder(&folder), folder, mounts, files };
     let sandbox = engine.start(&order).await.unwrap();
     let broken = ways_out(&*sandbox).await;
     let late = command("setsid sleep 98760051 & env -i sleep 98760052 & sleep 98760053", 2);

@@ -56,7 +56,7 @@ impl House {
     async fn order(&self, thread: &str) -> Order {
         let folder = ThreadFolder::from(thread);
         let (mounts, files) = self.places.furnish(&folder).await.unwrap();
-        Order { id: BoxId::of(&folder), folder, mounts, files }
+        Order { id: BoxId::from_folder(&folder), folder, mounts, files }
     }
 
     fn engine(&self) -> ProvisionerEngine {
@@ -90,7 +90,7 @@ fn refusal<T>(result: Result<T, SandboxError>) -> String {
 }
 
 fn id() -> String {
-    BoxId::of(&"t".into()).to_string()
+    BoxId::from_folder(&"t".into()).to_string()
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::{agent, machine::Machine, scope::Scope, servers::Extensions};
 use anyhow::{Context, Result};
-use pudu_client::{CutRun, store::Claim};
+use pudu_client::store::{Claim, RunOrigin};
 use pudu_config::{AuthConfig, HotConfig, Start, Watcher};
 use pudu_dispatch::{
     DispatchRules, Dispatcher, Shared,
@@ -51,15 +51,13 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Resumes work left by the previous process. Runs that had begun get their place on a thread before those that
-    /// waited.
+    /// Resumes work left by the previous process.
     pub(crate) async fn recover(&self, dispatcher: &Dispatcher) -> Result<()> {
-        let (client, extended) = (&self.shared.client, &self.shared.extended);
-        let cut = gateway::cut_runs(&self.shared).await.context("cannot read the runs of clients")?;
-        let (begun, waiting): (Vec<_>, Vec<_>) = cut.into_iter().partition(CutRun::has_begun);
-        begun.into_iter().for_each(|run| client.resume(run, extended.clone()));
-        dispatcher.recover().await?;
-        waiting.into_iter().for_each(|run| client.resume(run, extended.clone()));
+        let runs = self.shared.client.take_over_runs().await.context("cannot read unfinished runs")?;
+        let (chats, others): (Vec<_>, Vec<_>) =
+            runs.into_iter().partition(|run| run.row.origin == RunOrigin::Chat);
+        dispatcher.recover(chats).await?;
+        gateway::resume_runs(&self.shared, others).await?;
         Ok(())
     }
 
@@ -125,8 +123,8 @@ impl Daemon {
                 }
                 shared.extended.cancel();
             };
-            let place = (&start, file.as_deref());
-            extensions.keep_connected(place, &shared.reconnect_extensions, &stop, count).await;
+            let file = file.as_deref();
+            extensions.keep_connected(&start, file, &shared.reconnect_extensions, &stop, count).await;
             shared.extended.cancel();
         });
         let extended = self.shared.extended.clone();
@@ -183,14 +181,10 @@ impl Daemon {
 
     async fn shut_down(&self) -> usize {
         let left = self.shared.client.running();
-        // A run's own report of the interruption below would be wrong.
-        let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
         tokio::time::timeout(SHUTDOWN_TIMEOUT, self.shared.client.suspend()).await.ok();
         let db = self.shared.db.within(SHUTDOWN_TIMEOUT);
-        for noted in [db.suspend_turns(runs).await, db.suspend_runs().await] {
-            if let Err(error) = noted {
-                tracing::warn!(%error, "failed to note that runs were stopped in order");
-            }
+        if let Err(error) = db.suspend_runs().await {
+            tracing::warn!(%error, "failed to record that runs were stopped in order");
         }
         self.stop.cancel();
         self.lines.close().await;

@@ -51,7 +51,7 @@ enum Recipe {
 
 impl Machine {
     /// Looks around; also returns which model answers, and why that one.
-    pub async fn look(home: &Path, provider: &SandboxBackend, hot: &HotConfig) -> (Self, String) {
+    pub async fn detect(home: &Path, provider: &SandboxBackend, hot: &HotConfig) -> (Self, String) {
         let found = async {
             // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
             tokio::task::spawn_blocking(net::tls).await.ok();
@@ -94,7 +94,7 @@ impl Machine {
 
     /// Returns the settings that containers are made with; `None` where commands run here.
     fn recipe(&self, hot: &HotConfig) -> Option<Recipe> {
-        let wanted = RemoteSettings::of(&hot.sandbox);
+        let wanted = RemoteSettings::from_config(&hot.sandbox);
         match &self.provider {
             SandboxBackend::Local => None,
             SandboxBackend::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, hot)))),
@@ -125,13 +125,13 @@ impl Machine {
         match &self.provider {
             SandboxBackend::Local | SandboxBackend::Docker(_) => None,
             SandboxBackend::Provisioner(provisioner) => {
-                let wanted = RemoteSettings::of(&hot.sandbox);
+                let wanted = RemoteSettings::from_config(&hot.sandbox);
                 let found = elsewhere::provisioner(provisioner, &self.folders, wanted).examine().await;
                 Some(found.map(|count| format!("it answers, takes the key, and has {count} sandboxes")))
             }
             #[cfg(feature = "kubernetes")]
             SandboxBackend::Kubernetes(kubernetes) => {
-                let wanted = RemoteSettings::of(&hot.sandbox);
+                let wanted = RemoteSettings::from_config(&hot.sandbox);
                 Some(elsewhere::kubernetes(kubernetes, &self.folders, wanted).version().await)
             }
         }
@@ -231,7 +231,7 @@ impl Machine {
     }
 
     /// Returns one line about the sandbox of commands.
-    pub fn words(&self, hot: &HotConfig) -> String {
+    pub fn describe_sandbox(&self, hot: &HotConfig) -> String {
         let network = match hot.sandbox.network {
             Network::None => "no network",
             Network::Proxy => "some domains by a proxy",
@@ -245,7 +245,7 @@ impl Machine {
                 };
                 format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
             }
-            (SandboxBackend::Provisioner(provisioner), _) => elsewhere::words(provisioner),
+            (SandboxBackend::Provisioner(provisioner), _) => elsewhere::describe_provisioner(provisioner),
             #[cfg(feature = "kubernetes")]
             (SandboxBackend::Kubernetes(kubernetes), _) => {
                 let held = if hot.sandbox.network == Network::None {
@@ -256,9 +256,9 @@ impl Machine {
                 format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
             }
             (SandboxBackend::Local, Ok(jail)) if self.exposes(hot) => {
-                format!("confined: {}; {network}, so the HTTP API asks for its token", jail.words())
+                format!("confined: {}; {network}, so the HTTP API asks for its token", jail.describe())
             }
-            (SandboxBackend::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
+            (SandboxBackend::Local, Ok(jail)) => format!("confined: {}; {network}", jail.describe()),
             (SandboxBackend::Local, Err(_)) if hot.sandbox.allow_host_bash => {
                 "that of this machine, with nothing between (sandbox.allow_host_bash); the HTTP API asks for its \
                  token, but this shell can read that too"
@@ -271,10 +271,10 @@ impl Machine {
     }
 
     /// Logs the state of the sandbox, and its missing mounts.
-    pub fn tell(&self, hot: &HotConfig) {
+    pub fn log_sandbox(&self, hot: &HotConfig) {
         match (&self.provider, &self.jail, hot.sandbox.allow_host_bash) {
             (SandboxBackend::Local, Ok(jail), _) => {
-                tracing::info!(means = jail.words(), "confining commands")
+                tracing::info!(means = jail.describe(), "confining commands")
             }
             (SandboxBackend::Local, Err(Unconfined { why, help }), true) => {
                 tracing::warn!(why, help, "running commands UNCONFINED in the shell of this machine");
@@ -282,7 +282,7 @@ impl Machine {
             (SandboxBackend::Local, Err(Unconfined { why, help }), false) => {
                 tracing::warn!(why, help, "disabled the agent's shell: commands cannot be confined here");
             }
-            _ => tracing::info!(means = self.words(hot), "running commands in containers"),
+            _ => tracing::info!(means = self.describe_sandbox(hot), "running commands in containers"),
         }
         for mount in hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
             let (folder, path) = (mount.host.display(), &mount.agent);

@@ -46,12 +46,12 @@ impl Opened {
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             store::open(&fixed.database, &fixed.home),
-            Machine::look(&fixed.home, &fixed.provider, &hot)
+            Machine::detect(&fixed.home, &fixed.provider, &hot)
         );
         let db = db?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
-        machine.tell(&hot);
+        machine.log_sandbox(&hot);
         if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
             discover::tell_none();
         }

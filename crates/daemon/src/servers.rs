@@ -25,7 +25,8 @@ impl Extensions {
     /// available to runs that begin from then on; its argument is whether that is needed.
     pub async fn keep_connected(
         &self,
-        (start, beside): (&Start, Option<&Path>),
+        start: &Start,
+        beside: Option<&Path>,
         again: &Notify,
         stop: &CancellationToken,
         count: impl Fn(bool),

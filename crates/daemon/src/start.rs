@@ -59,7 +59,7 @@ impl Daemon {
             model,
             token: made_token,
             store,
-            sandbox: daemon.machine.words(&daemon.watcher.current()),
+            sandbox: daemon.machine.describe_sandbox(&daemon.watcher.current()),
             accounts: wanted.iter().map(|account| account.name.clone()).collect(),
             open: open.into_iter().map(str::to_owned).collect(),
         };

@@ -159,5 +159,5 @@ impl Import<'_> {
 
 /// Returns the user of a DeerFlow ID; the local user if there is none.
 fn user_of(raw: Option<&str>) -> UserId {
-    raw.and_then(|raw| UserId::of(raw).ok()).unwrap_or_default()
+    raw.and_then(|raw| UserId::from_raw(raw).ok()).unwrap_or_default()
 }

@@ -105,14 +105,14 @@ fn content(fields: &Map<String, Value>, skipped: &mut SkippedParts) -> String {
     match fields.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
-            let words: Vec<&str> = parts.iter().filter_map(|part| words(part, skipped)).collect();
+            let words: Vec<&str> = parts.iter().filter_map(|part| part_text(part, skipped)).collect();
             words.join("\n")
         }
         _ => String::new(),
     }
 }
 
-fn words<'v>(part: &'v Value, skipped: &mut SkippedParts) -> Option<&'v str> {
+fn part_text<'v>(part: &'v Value, skipped: &mut SkippedParts) -> Option<&'v str> {
     if let Some(text) = part.as_str() {
         return Some(text);
     }

@@ -147,15 +147,15 @@ async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() 
     homes.import().await;
     let store = MemoryStore::new(homes.home(), MemoryOptions::default());
     let ada = ADA.to_owned().try_into().unwrap();
-    let bo = UserId::of(BO).unwrap();
+    let bo = UserId::from_raw(BO).unwrap();
     let table = [
-        (MemoryScope::of(ada), "Ada prefers short answers", "Ada runs a zoo."),
+        (MemoryScope::for_user(ada), "Ada prefers short answers", "Ada runs a zoo."),
         (
             MemoryScope::of_agent(ADA.to_owned().try_into().unwrap(), "zoologist").unwrap(),
             "Ada keeps two okapis",
             "Ada runs a zoo.",
         ),
-        (MemoryScope::of(bo.clone()), "Bo bakes with spelt", "Bo is a baker."),
+        (MemoryScope::for_user(bo.clone()), "Bo bakes with spelt", "Bo is a baker."),
     ];
     for (scope, fact, summary) in table {
         let document = store.read(&scope, NOW).unwrap();
@@ -354,7 +354,7 @@ async fn what_a_room_talked_in_belongs_to_the_room() {
     let telegram = homes.db.owner(&"thread-im".into()).await.unwrap();
     assert_eq!(
         telegram,
-        Some(ThreadFolder { owner: UserId::of("4242").unwrap(), ..ThreadFolder::from("x") }.owner)
+        Some(ThreadFolder { owner: UserId::from_raw("4242").unwrap(), ..ThreadFolder::from("x") }.owner)
     );
 }
 

@@ -101,13 +101,13 @@ impl AccountRules {
 
     /// Returns the day, the time and the time zone of its people, in words for the model.
     pub(super) fn now(&self) -> String {
-        clock::told(clock::now(), &self.timezone)
+        clock::for_model(clock::now(), &self.timezone)
     }
 
     /// Returns a clock that yields the same as `now`.
     pub(super) fn clock(&self) -> WallClock {
         let zone = self.timezone.clone();
-        WallClock::new(move || clock::told(clock::now(), &zone))
+        WallClock::new(move || clock::for_model(clock::now(), &zone))
     }
 
     /// Returns the settings of runs that answer a person.

@@ -16,7 +16,7 @@ const ROOT: &str = "/mnt/user-data/";
 pub(super) async fn diff(shared: &Shared, thread: &ThreadId, run: &RunId) -> String {
     let recorded = async {
         let Some(records) = shared.client.change_records(thread).await? else { return Ok(None) };
-        records.of(run).await
+        records.read_changes(run).await
     };
     match recorded.await {
         Ok(changes) => written(&changes.map(|changes| changes.files).unwrap_or_default()),

@@ -26,7 +26,7 @@ impl SlashCommand {
     }
 
     /// Reads the command of an event. An edit may have made one of a message.
-    pub(super) fn of(kind: &InboundKind) -> Option<Self> {
+    pub(super) fn from_event(kind: &InboundKind) -> Option<Self> {
         match kind {
             InboundKind::Message { text, .. } | InboundKind::Edit { text } => Self::parse(text),
             InboundKind::Press { action } => Self::parse(action),

@@ -27,7 +27,7 @@ mod usage;
 
 pub use crate::view::compacted;
 pub(crate) use context::{
-    Activity, ActivityState, CommandAnswer, CommandContext, LiveConversation, StoppedWork,
+    ActivityState, CommandAnswer, CommandContext, ConversationActivity, LiveConversation, StoppedWork,
 };
 pub use on_thread::{ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply, choices, on_thread};
 

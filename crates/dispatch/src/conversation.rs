@@ -115,7 +115,7 @@ impl ConversationActor {
 
     async fn take(&mut self, mail: ConversationEvent) {
         match mail {
-            ConversationEvent::Say(arrival) => self.hear(*arrival).await,
+            ConversationEvent::Say(arrival) => self.on_message(*arrival).await,
             ConversationEvent::Change(arrival, command) => self.change(*arrival, command).await,
             ConversationEvent::Command(arrival, command) => self.perform(*arrival, command).await,
             ConversationEvent::Resume(job) => self.start(*job),
@@ -124,7 +124,7 @@ impl ConversationActor {
     }
 
     /// Takes a message, unless it asks for a skill that the agent here does not have.
-    async fn hear(&mut self, arrival: InboxItem) {
+    async fn on_message(&mut self, arrival: InboxItem) {
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && text.starts_with('/')
         {
@@ -309,7 +309,7 @@ impl ConversationActor {
         let Some(newest) = said.last() else { return };
         let reply_target = reply::target(&self.scope.account, &newest.inbound);
         let item = reply::outbox_item(&self.scope.key, &reply_target);
-        let choice = record.as_ref().map(ModelChoice::of).unwrap_or_default();
+        let choice = record.as_ref().map(ModelChoice::from_record).unwrap_or_default();
         let (thread, chosen, last_talk) = match record {
             Some(known) => (known.thread, known.agent, Some(known.updated)),
             None => (self.scope.bind(&newest.inbound, ThreadId::fresh()).await.thread, None, None),
@@ -416,7 +416,7 @@ impl ConversationActor {
 
 /// Returns whether an event asks for a summary.
 pub(super) fn compacts(arrival: &InboxItem) -> bool {
-    SlashCommand::of(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
+    SlashCommand::from_event(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
 }
 
 /// Waits for a moment; for ever if there is none.

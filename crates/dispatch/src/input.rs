@@ -21,7 +21,7 @@ pub(super) const GOAL: &str = "goal";
 
 /// Returns the goal that a message sets.
 pub(super) fn goal(arrival: &InboxItem) -> Option<String> {
-    objective(SlashCommand::of(&arrival.inbound.kind)?)
+    objective(SlashCommand::from_event(&arrival.inbound.kind)?)
 }
 
 /// Returns the goal that words set, if they do.

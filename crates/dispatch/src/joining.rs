@@ -146,7 +146,7 @@ impl Shared {
         tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
         self.client.merge_memories().await;
         let text = offer.route.target.language.joined_by(account, &sender.name);
-        self.tell(&offer.account, &offer.route, text).await;
+        self.notify(&offer.account, &offer.route, text).await;
         Ok(JoinOutcome::With(Box::new(offer)))
     }
 
@@ -178,14 +178,14 @@ impl Shared {
             outcome = PartOutcome::Others;
             if let Ok(route) = serde_json::from_str::<JoinRoute>(&one.route) {
                 let text = route.target.language.parted_by(name);
-                self.tell(&one.account, &route, text).await;
+                self.notify(&one.account, &route, text).await;
             }
         }
         Ok(outcome)
     }
 
     /// Sends a notice to a person of an account, in the chat where they last spoke of being one with another.
-    async fn tell(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
+    async fn notify(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
         // A user of the HTTP API has no chat.
         let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else {
             return;

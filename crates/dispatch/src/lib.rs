@@ -149,7 +149,7 @@ impl Dispatcher {
     /// Reads the command of an event. A request for a skill is no command: it is talk. Where a skill has the name of a
     /// command, the command is meant.
     async fn command(&self, inbound: &Inbound) -> Option<SlashCommand> {
-        let (shared, command) = (self.shared(), SlashCommand::of(&inbound.kind)?);
+        let (shared, command) = (self.shared(), SlashCommand::from_event(&inbound.kind)?);
         let is_skill = commands::is_skill(&shared.client, &shared.owner_of(inbound), &command).await;
         (!is_skill).then_some(command)
     }

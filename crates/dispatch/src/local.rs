@@ -84,7 +84,7 @@ impl LocalChannel {
         let LocalMessage { text, images: attachments, options } = said;
         // The page does not show a secret that is typed there either.
         let shown = conceal(&text).map(|concealed| concealed.shown);
-        let line = TranscriptLine::said(id.clone(), shown.as_ref().unwrap_or(&text));
+        let line = TranscriptLine::by_person(id.clone(), shown.as_ref().unwrap_or(&text));
         let kind = InboundKind::Message { text, attachments, album: None };
         let hint = (options != RunOptions::default()).then(|| serde_json::to_value(options).ok()).flatten();
         let kept = self.accept(chat, key, language, &id, hint, kind).await?;

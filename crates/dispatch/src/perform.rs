@@ -2,7 +2,10 @@
 
 use super::{
     command::SlashCommand,
-    commands::{self, Activity, ActivityState, CommandAnswer, CommandContext, LiveConversation, StoppedWork},
+    commands::{
+        self, ActivityState, CommandAnswer, CommandContext, ConversationActivity, LiveConversation,
+        StoppedWork,
+    },
     conversation::{ConversationActor, compacts},
     input, reply,
     turn::TurnWork,
@@ -15,13 +18,13 @@ use pudu_client::{
 };
 
 impl LiveConversation for ConversationActor {
-    fn activity(&self) -> Activity {
+    fn activity(&self) -> ConversationActivity {
         let state = match &self.running {
             Some(running) if running.works() => ActivityState::Working(running.since.elapsed()),
             Some(_) => ActivityState::Delivering,
             None => ActivityState::Idle,
         };
-        Activity { state, waiting: self.waiting.len() }
+        ConversationActivity { state, waiting: self.waiting.len() }
     }
 
     fn thread(&self) -> Option<ThreadId> {

@@ -10,14 +10,18 @@ use std::sync::Arc;
 /// Returns the key of the first candidate that is there.
 pub(super) async fn find(shared: &Shared, inbound: &Inbound, candidates: &[ConversationCandidate]) -> String {
     for candidate in candidates {
-        if let Some(key) = look(shared, inbound, candidate).await {
+        if let Some(key) = find_candidate(shared, inbound, candidate).await {
             return key;
         }
     }
     inbound.address.key()
 }
 
-async fn look(shared: &Shared, inbound: &Inbound, candidate: &ConversationCandidate) -> Option<String> {
+async fn find_candidate(
+    shared: &Shared,
+    inbound: &Inbound,
+    candidate: &ConversationCandidate,
+) -> Option<String> {
     let (account, chat) = (&inbound.address.account, &inbound.address.chat);
     match candidate {
         ConversationCandidate::Key(key) => Some(key.clone()),

@@ -29,7 +29,7 @@ pub(super) fn to_pointed(piece: &PointedAt, policy: &AccountRules) -> Pointed {
         kind: piece.kind.name().to_owned(),
         author: piece.author.clone(),
         own: piece.own,
-        at: piece.at.map(|at| clock::told(at, &policy.timezone)),
+        at: piece.at.map(|at| clock::for_model(at, &policy.timezone)),
         origin: piece.origin.clone(),
         text: piece.text.clone(),
         files: Vec::new(),

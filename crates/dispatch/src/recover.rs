@@ -13,14 +13,12 @@ use super::{
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, ReplyTarget};
 use pudu_client::{
-    Control,
-    store::{StoreError, TurnRow},
+    Control, MAX_RESUMES, ThreadPlace, UnfinishedRun,
+    base::RunId,
+    store::{RunRow, StoreError, TurnRow},
 };
 use pudu_texts::Language;
 use std::{collections::HashMap, sync::Arc};
-
-/// Number of resumes after which a turn is taken to be the reason for being cut.
-const RESUMES: i64 = 12;
 
 /// Returns the answer that replaces a reply which is so old that it would surprise.
 fn too_late(language: Language) -> FinalView {
@@ -29,12 +27,27 @@ fn too_late(language: Language) -> FinalView {
 
 /// Returns the answer that replaces another try.
 fn given_up(language: Language) -> FinalView {
-    FinalView { text: language.end_given_up(RESUMES), failed: true, ..FinalView::default() }
+    FinalView { text: language.end_given_up(MAX_RESUMES), failed: true, ..FinalView::default() }
+}
+
+/// A turn that the end of a process cut.
+struct CutTurn {
+    row: TurnRow,
+    /// The record of its run.
+    record: Option<RunRow>,
+    /// The place of the run on its thread.
+    place: Option<ThreadPlace>,
+    item: OutboxItem,
+    reply_target: ReplyTarget,
+    said: Vec<InboxItem>,
 }
 
 impl Dispatcher {
-    /// Resumes the work that was left. Called once, before anything new is taken.
-    pub async fn recover(&self) -> Result<(), StoreError> {
+    /// Resumes the work of the previous process, with its unfinished runs of chats. Called once, before anything new is
+    /// taken.
+    pub async fn recover(&self, unfinished: Vec<UnfinishedRun>) -> Result<(), StoreError> {
+        let mut unfinished: HashMap<RunId, UnfinishedRun> =
+            unfinished.into_iter().map(|run| (run.row.id.clone(), run)).collect();
         let turns = self.shared().db.open_turns().await?;
         let mut fresh = Vec::new();
         let mut claimed: HashMap<String, Vec<InboxItem>> = HashMap::new();
@@ -53,10 +66,15 @@ impl Dispatcher {
         }
         for row in turns {
             let said = claimed.remove(&row.id.0).unwrap_or_default();
-            self.take_up(row, said).await;
+            let run = row.run.as_ref().and_then(|run| unfinished.remove(run));
+            self.take_up(row, said, run).await;
         }
         for arrival in fresh {
             self.receive(arrival).await;
+        }
+        // Their turns were given up.
+        for run in unfinished.into_values() {
+            self.shared().client.give_up_run(&run.row.id).await?;
         }
         Ok(())
     }
@@ -65,14 +83,15 @@ impl Dispatcher {
     pub async fn welcome_back(&self, name: &str) {
         let Absent { turns, events } = self.absent().take(name);
         for (row, said) in turns {
-            self.take_up(row, said).await;
+            self.take_up(row, said, None).await;
         }
         for arrival in events {
             self.receive(arrival).await;
         }
     }
 
-    async fn take_up(&self, row: TurnRow, said: Vec<InboxItem>) {
+    /// Resumes a turn; `unfinished` is its run, if this process took it over just now.
+    async fn take_up(&self, row: TurnRow, said: Vec<InboxItem>, mut unfinished: Option<UnfinishedRun>) {
         let shared = self.shared();
         let Some(account) = shared.accounts.get(&row.account) else {
             tracing::warn!(account = row.account, turn = row.id.0, "holding reply until its account is back");
@@ -100,18 +119,29 @@ impl Dispatcher {
             shared.outbox.park(&item, "too old to be sent").await;
             return;
         }
+        let record = match &unfinished {
+            Some(run) => Some(run.row.clone()),
+            None => self.record(&row).await,
+        };
+        let resumed = record.as_ref().map_or(0, |record| record.resumed);
         let view = match late {
             true => Some(too_late(reply_target.language)),
-            false if view.is_none() && row.resumed >= RESUMES => Some(given_up(reply_target.language)),
+            false if view.is_none() && resumed >= MAX_RESUMES => Some(given_up(reply_target.language)),
             false => view,
         };
+        if let Some(run) = unfinished.take_if(|_| view.is_some()) {
+            retry_until_stored("failed to end run", || shared.client.give_up_run(&run.row.id)).await;
+        }
         match (view, &row.run) {
             (Some(view), None) => self.redeliver(account, item, reply_target, view),
             (Some(view), Some(_)) => {
                 let key = row.conversation.clone();
                 self.post(account, &key, ConversationEvent::Redeliver(Box::new((item, reply_target, view))));
             }
-            (None, _) => self.resume(account, row, item, reply_target, said).await,
+            (None, _) => {
+                let place = unfinished.map(|run| run.place);
+                self.resume(account, CutTurn { row, record, place, item, reply_target, said }).await;
+            }
         }
     }
 
@@ -130,46 +160,44 @@ impl Dispatcher {
         });
     }
 
-    async fn resume(
-        &self,
-        account: &Arc<Account>,
-        row: TurnRow,
-        item: OutboxItem,
-        reply_target: ReplyTarget,
-        said: Vec<InboxItem>,
-    ) {
-        let shared = self.shared();
+    /// Returns the record of the run of a turn.
+    async fn record(&self, row: &TurnRow) -> Option<RunRow> {
+        let run = row.run.as_ref()?;
+        retry_until_stored("failed to read run of turn", || self.shared().db.run(run)).await.flatten()
+    }
+
+    async fn resume(&self, account: &Arc<Account>, cut: CutTurn) {
+        let (shared, CutTurn { row, record, place, item, reply_target, said }) = (self.shared(), cut);
         let (Some(thread), Some(run)) = (row.thread, row.run) else {
             shared.outbox.park(&item, "its record is not whole").await;
             return;
         };
-        retry_until_stored("failed to record resumption of turn", || shared.db.resume(&row.id)).await;
+        retry_until_stored("failed to record resumption of turn", || shared.db.resume_run(&run)).await;
         let read = || shared.db.conversation(&row.conversation);
         let known = retry_until_stored("failed to read conversation", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
         let session = agent::settle(shared, account, &row.conversation, chosen, &reply_target).await;
         let control = Control::default();
-        if row.goal_dropped {
+        if record.as_ref().is_some_and(|record| record.goal_dropped) {
             control.steering.drop_goal();
         }
-        let read = || shared.db.run(&run);
-        let begun = retry_until_stored("failed to read run of turn", read).await.flatten();
-        // A client stopped it, and a death came before its end.
-        if let Some(action) = begun.and_then(|begun| begun.cancelled) {
+        // A client stopped it, and a crash came before its end.
+        if let Some(action) = record.as_ref().and_then(|record| record.cancelled) {
             control.stop(action);
         }
+        let is_suspended = record.is_some_and(|record| record.suspended);
         let job = TurnJob {
-            place: Some(shared.client.place(&thread)),
+            place: Some(place.unwrap_or_else(|| shared.client.place(&thread))),
             item,
             reply_target,
             thread,
             run,
-            choice: known.as_ref().map(ModelChoice::of).unwrap_or_default(),
+            choice: known.as_ref().map(ModelChoice::from_record).unwrap_or_default(),
             session,
-            work: said.first().map_or(TurnWork::Answer, TurnWork::of),
+            work: said.first().map_or(TurnWork::Answer, TurnWork::from_event),
             said,
             last_talk: None,
-            cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
+            cut: if is_suspended { Interruption::Stop } else { Interruption::Death },
             control,
         };
         self.post(account, &row.conversation, ConversationEvent::Resume(Box::new(job)));

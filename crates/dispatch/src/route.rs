@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> InboundKind {
+    fn message(text: &str) -> InboundKind {
         InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None }
     }
 
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn facts(inbound: &Inbound, paired: bool, threads: bool) -> RouteFacts {
-        RouteFacts { paired, command: SlashCommand::of(&inbound.kind), threads }
+        RouteFacts { paired, command: SlashCommand::from_event(&inbound.kind), threads }
     }
 
     #[test]
@@ -215,21 +215,21 @@ mod tests {
         let others = Access { users: Allow::Only(["bob".to_owned()].into()), ..Access::everyone() };
         let redeem = || Route::RedeemCode("xyz".into());
         let table: &[(&Access, bool, &str, InboundKind, Option<Route>)] = &[
-            (&Access::everyone(), false, "private", said("hi"), None),
-            (&others, false, "private", said("hi"), Some(Route::RefuseStranger)),
-            (&others, false, "group", said("hi"), Some(Route::Ignore)),
-            (&others, true, "private", said("hi"), Some(Route::RefuseStranger)),
+            (&Access::everyone(), false, "private", message("hi"), None),
+            (&others, false, "private", message("hi"), Some(Route::RefuseStranger)),
+            (&others, false, "group", message("hi"), Some(Route::Ignore)),
+            (&others, true, "private", message("hi"), Some(Route::RefuseStranger)),
             (&others, false, "private", pressed("/approve 7"), Some(Route::RefuseStranger)),
-            (&pairing, false, "private", said("hi"), Some(Route::RefuseStranger)),
-            (&pairing, true, "private", said("hi"), None),
-            (&pairing, false, "private", said("/connect xyz"), Some(redeem())),
-            (&pairing, false, "group", said("/start xyz"), Some(redeem())),
-            (&pairing, false, "private", said("/connect"), Some(Route::RefuseStranger)),
+            (&pairing, false, "private", message("hi"), Some(Route::RefuseStranger)),
+            (&pairing, true, "private", message("hi"), None),
+            (&pairing, false, "private", message("/connect xyz"), Some(redeem())),
+            (&pairing, false, "group", message("/start xyz"), Some(redeem())),
+            (&pairing, false, "private", message("/connect"), Some(Route::RefuseStranger)),
             (&pairing, false, "private", pressed("/connect xyz"), Some(Route::RefuseStranger)),
-            (&pairing, true, "private", said("/connect xyz"), None),
-            (&listed, false, "private", said("/connect xyz"), None),
-            (&pairing, true, "private", said("/start xyz"), Some(Route::GreetKnown)),
-            (&Access::everyone(), false, "private", said("/connect xyz"), None),
+            (&pairing, true, "private", message("/connect xyz"), None),
+            (&listed, false, "private", message("/connect xyz"), None),
+            (&pairing, true, "private", message("/start xyz"), Some(Route::GreetKnown)),
+            (&Access::everyone(), false, "private", message("/connect xyz"), None),
             (
                 &Access::everyone(),
                 false,
@@ -237,7 +237,7 @@ mod tests {
                 pressed("/deny 7"),
                 Some(Route::Decide { approval: "7".into(), approve: false }),
             ),
-            (&Access::everyone(), false, "group", said("/deny 7"), None),
+            (&Access::everyone(), false, "group", message("/deny 7"), None),
         ];
         for (access, paired, place, kind, expected) in table {
             let inbound = event(place, kind.clone());
@@ -250,7 +250,7 @@ mod tests {
                 }
             }
         }
-        let unaddressed = Inbound { addressed: false, ..event("private", said("/connect xyz")) };
+        let unaddressed = Inbound { addressed: false, ..event("private", message("/connect xyz")) };
         let policy = AccountRules::open(pairing, FollowUpMode::Queue);
         assert_eq!(route(&policy, &unaddressed, facts(&unaddressed, false, false)), Route::Ignore);
     }
@@ -268,16 +268,21 @@ mod tests {
             ConversationCandidate::AtWork { base: "a:c".into(), topics: true, own: Some("a:c".into()) };
         let table: Vec<(Inbound, bool, Vec<ConversationCandidate>, bool)> = vec![
             // A private chat is one conversation, also for an answer to a message in it.
-            (event("private", said("hi")), false, vec![key("a:c")], false),
-            (event("private", said("/stop")), false, vec![key("a:c")], false),
-            (event("private", said("/stop")), true, vec![stop, key("a:c")], false),
+            (event("private", message("hi")), false, vec![key("a:c")], false),
+            (event("private", message("/stop")), false, vec![key("a:c")], false),
+            (event("private", message("/stop")), true, vec![stop, key("a:c")], false),
             (event("private", pressed("/stop")), true, vec![key("a:c")], false),
             // In a group a question begins a chain, and an answer continues one.
-            (event("group", said("hi")), false, vec![key("a:c:m9")], true),
-            (answer(said("hi")), false, vec![chain("5"), key("a:c:m9")], true),
+            (event("group", message("hi")), false, vec![key("a:c:m9")], true),
+            (answer(message("hi")), false, vec![chain("5"), key("a:c:m9")], true),
             (event("group", album), false, vec![key("a:c:a8")], true),
             // A command, a press and a change concern a conversation that is there.
-            (event("group", said("/new")), false, vec![at_work(false), latest(false), key("a:c:m9")], true),
+            (
+                event("group", message("/new")),
+                false,
+                vec![at_work(false), latest(false), key("a:c:m9")],
+                true,
+            ),
             (
                 event("group", pressed("/stop")),
                 false,
@@ -291,12 +296,12 @@ mod tests {
                 false,
             ),
             // A topic is a conversation; it may hang below a message of a chain.
-            (event("t", said("hi")), false, vec![key("a:c:t")], false),
+            (event("t", message("hi")), false, vec![key("a:c:t")], false),
             (event("t", pressed("x")), false, vec![chain("9"), key("a:c:t")], false),
             // Where each question begins a thread, a command beside the threads begins none.
-            (event("9", said("hi")), true, vec![key("a:c:9")], false),
-            (event("9", said("/status")), true, vec![at_work(true), latest(true), key("a:c:9")], true),
-            (event("t", said("/status")), true, vec![key("a:c:t")], false),
+            (event("9", message("hi")), true, vec![key("a:c:9")], false),
+            (event("9", message("/status")), true, vec![at_work(true), latest(true), key("a:c:9")], true),
+            (event("t", message("/status")), true, vec![key("a:c:t")], false),
         ];
         for (inbound, threads, candidates, remember) in table {
             let route = route(
@@ -313,9 +318,9 @@ mod tests {
     fn an_event_is_said_given_or_changes_something() {
         let command = |name: &str| SlashCommand { name: name.into(), argument: None };
         let table = [
-            (said("hi"), EventKind::Say),
+            (message("hi"), EventKind::Say),
             (pressed("one of two"), EventKind::Say),
-            (said("/new"), EventKind::Command(command("new"))),
+            (message("/new"), EventKind::Command(command("new"))),
             (pressed("/stop"), EventKind::Command(command("stop"))),
             (edited("hello"), EventKind::Change(None)),
             (edited("/new"), EventKind::Change(Some(command("new")))),

@@ -102,7 +102,7 @@ impl Shared {
 
     /// Returns which user a person of an account is.
     pub fn user(&self, account: &str, person: &str) -> UserId {
-        self.users.of(account, person, self.rules().unpaired)
+        self.users.user_for(account, person, self.rules().unpaired)
     }
 
     /// Returns the user whose skills and agents someone finds besides the shared ones: the room in a room, otherwise the

@@ -65,11 +65,11 @@ pub(super) enum TurnWork {
 
 impl TurnWork {
     /// Returns the work of the turn that an event begins.
-    pub(super) fn of(arrival: &InboxItem) -> Self {
+    pub(super) fn from_event(arrival: &InboxItem) -> Self {
         if matches!(arrival.inbound.kind, InboundKind::Edit { .. }) {
             return Self::Answer;
         }
-        let command = SlashCommand::of(&arrival.inbound.kind);
+        let command = SlashCommand::from_event(&arrival.inbound.kind);
         match command.as_ref().map(|command| command.name.as_str()) {
             Some("retry") => Self::Again,
             Some("compact") => Self::Compact,
@@ -87,7 +87,7 @@ pub(super) struct ModelChoice {
 }
 
 impl ModelChoice {
-    pub(super) fn of(record: &ConversationRow) -> Self {
+    pub(super) fn from_record(record: &ConversationRow) -> Self {
         let thinking = record.thinking.as_deref().and_then(Thinking::parse);
         Self { model: record.model.clone(), thinking }
     }
@@ -225,7 +225,7 @@ pub(super) async fn perform(
             let text = format!("⚠️ {}", job.reply_target.language.failed_broken());
             let view = FinalView { text, failed: true, ..FinalView::default() };
             let view = shared.outbox.conclude(&job.item, view).await;
-            let reply_target = shown(&shared.db, &job.item.turn, job.reply_target).await;
+            let reply_target = find_shown(&shared.db, &job.item.turn, job.reply_target).await;
             reply::deliver(&shared, &account, &job.item, reply_target, &view, &delivering.hurry).await;
             TurnEnd::default()
         }
@@ -233,7 +233,7 @@ pub(super) async fn perform(
 }
 
 /// Returns the target of a turn's reply, with the part that is there already: the notice of its end takes that place.
-async fn shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
+async fn find_shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
     let turns = retry_until_stored("failed to read open turns", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
     row.and_then(|row| reply::stored_target(&row)).unwrap_or(reply_target)
@@ -486,7 +486,7 @@ mod tests {
             now: 1,
         };
         db.open_turn(&turn).await.unwrap();
-        assert_eq!(shown(&db, &turn.id, reply_target.clone()).await, reply_target);
+        assert_eq!(find_shown(&db, &turn.id, reply_target.clone()).await, reply_target);
         let handle = ReplyHandle { state: serde_json::json!({"id": 8}), messages: vec!["8".into()] };
         let kept = ShownReply {
             handle: serde_json::to_string(&handle).unwrap(),
@@ -497,6 +497,6 @@ mod tests {
         };
         db.save_handle(&turn.id, &kept, 2).await.unwrap();
         let expect = ReplyTarget { saved: Some(handle), ..reply_target.clone() };
-        assert_eq!(shown(&db, &turn.id, reply_target).await, expect);
+        assert_eq!(find_shown(&db, &turn.id, reply_target).await, expect);
     }
 }

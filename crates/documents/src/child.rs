@@ -38,9 +38,9 @@ pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let answer = confine()
         .map_err(|why| Error::Unavailable(format!("its reader cannot be confined: {why}")))
         .and_then(|()| bound(&wish.limits).map_err(broken))
-        .and_then(|()| hear(&wish.limits).map_err(broken))
+        .and_then(|()| read_input(&wish.limits).map_err(broken))
         .and_then(|bytes| convert(&bytes, &wish.name, &wish.limits));
-    match tell(&answer) {
+    match write_reply(&answer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -65,13 +65,13 @@ fn bound(limits: &DocumentLimits) -> io::Result<()> {
     Ok(())
 }
 
-fn hear(limits: &DocumentLimits) -> io::Result<Vec<u8>> {
+fn read_input(limits: &DocumentLimits) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(limits.input.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn tell(answer: &ConversionReply) -> io::Result<()> {
+fn write_reply(answer: &ConversionReply) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&serde_json::to_vec(answer)?)?;
     out.flush()

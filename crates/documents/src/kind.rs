@@ -119,7 +119,7 @@ impl DocumentKind {
             || named(name).is_some()
     }
 
-    pub(crate) fn of(bytes: &[u8], name: &str) -> Result<Self, Error> {
+    pub(crate) fn detect(bytes: &[u8], name: &str) -> Result<Self, Error> {
         let head = bytes.get(..HEAD).unwrap_or(bytes);
         if is_pdf(head) {
             return Ok(Self::Pdf);

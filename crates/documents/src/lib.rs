@@ -63,7 +63,7 @@ fn work(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, E
     if bytes.len() as u64 > limits.input {
         return Err(Error::TooLarge(format!("it has {} bytes, {} are taken", bytes.len(), limits.input)));
     }
-    let kind = DocumentKind::of(bytes, name)?;
+    let kind = DocumentKind::detect(bytes, name)?;
     let draft = match kind {
         DocumentKind::Pdf => pdf::read(bytes, limits),
         DocumentKind::Docx | DocumentKind::Pptx => {

@@ -112,7 +112,7 @@ fn cells(reader: &mut Reader<&[u8]>) -> Result<Vec<(usize, usize, String)>, Erro
         match event {
             Event::Start(tag) if is_cell(&tag) => {
                 let times = repeats(&tag, "number-columns-repeated");
-                let value = words(reader)?;
+                let value = read_cell(reader)?;
                 if !value.trim().is_empty() {
                     cells.push((column, times.min(REPEATS), value));
                 }
@@ -133,7 +133,7 @@ fn is_cell(tag: &BytesStart<'_>) -> bool {
 }
 
 /// Reads a cell to its end: its paragraphs as displayed, without annotations.
-fn words(reader: &mut Reader<&[u8]>) -> Result<String, Error> {
+fn read_cell(reader: &mut Reader<&[u8]>) -> Result<String, Error> {
     let (mut text, mut remark) = (String::new(), 0_usize);
     while let Some(event) = next(reader)? {
         match event {

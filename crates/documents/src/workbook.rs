@@ -40,7 +40,9 @@ pub(crate) fn read(
                 let range = book.worksheet_range(name).map_err(failed)?;
                 let (top, left) = range.start().unwrap_or_default();
                 for (row, column, value) in range.used_cells() {
-                    if grid.put(row + top as usize, column + left as usize, &words(value)) == Err(GridFull) {
+                    if grid.put(row + top as usize, column + left as usize, &cell_text(value))
+                        == Err(GridFull)
+                    {
                         break;
                     }
                 }
@@ -136,7 +138,7 @@ fn fill<'a>(
     while let Some(cell) = next()? {
         let (row, column) = cell.get_position();
         let value = Data::from(cell.get_value().clone());
-        if grid.put(row as usize, column as usize, &words(&value)) == Err(GridFull) {
+        if grid.put(row as usize, column as usize, &cell_text(&value)) == Err(GridFull) {
             break;
         }
     }
@@ -157,7 +159,7 @@ fn fill_formatted(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -
             Data::Int(number) => formats.show(number as f64, style),
             _ => None,
         };
-        let shown = shown.unwrap_or_else(|| words(&value));
+        let shown = shown.unwrap_or_else(|| cell_text(&value));
         any_empty |= shown.trim().is_empty();
         if grid.put(row as usize, column as usize, &shown) == Err(GridFull) {
             break;
@@ -172,7 +174,7 @@ fn fill_formulas(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) ->
     let mut count = 0;
     while let Some(cell) = cells.next_cell_with_formula().map_err(failed)? {
         let Some(formula) = cell.formula.filter(|formula| !formula.is_empty()) else { continue };
-        if words(&Data::from(cell.value)).trim().is_empty() {
+        if cell_text(&Data::from(cell.value)).trim().is_empty() {
             let (row, column) = cell.pos;
             if grid.put(row as usize, column as usize, &format!("={formula}")) == Err(GridFull) {
                 break;
@@ -183,7 +185,7 @@ fn fill_formulas(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) ->
     Ok(count)
 }
 
-fn words(value: &Data) -> String {
+fn cell_text(value: &Data) -> String {
     match value {
         Data::Empty => String::new(),
         Data::String(text) | Data::DateTimeIso(text) | Data::DurationIso(text) => text.clone(),
@@ -259,7 +261,7 @@ mod tests {
             (when(0.5), "12:00"),
             (lasting, "36:00:00"),
         ] {
-            assert_eq!(words(&value), expect);
+            assert_eq!(cell_text(&value), expect);
         }
     }
 }

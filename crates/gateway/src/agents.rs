@@ -281,5 +281,5 @@ fn refused(error: &AgentError) -> JsonReply {
         }
         AgentError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, Json(json!({ "detail": error.told() })))
+    (status, Json(json!({ "detail": error.public_message() })))
 }

@@ -55,7 +55,7 @@ pub fn told(entry: &AuditEntry, names: &PeopleNames) -> Value {
         "run": entry.run,
         "account": entry.account,
         "person": entry.person,
-        "name": names.of(&entry.account, &entry.person),
+        "name": names.name(&entry.account, &entry.person),
         "action": entry.action,
         "detail": entry.detail,
         "verdict": names.verdict(&entry.account, &entry.verdict),

@@ -70,7 +70,7 @@ async fn recorded(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Res
     let records =
         gateway.0.shared.client.change_records(thread).await.map_err(|error| unavailable(&error))?;
     let Some(records) = records else { return Ok(RunChanges::Elsewhere) };
-    let changes = records.of(run).await.map_err(|error| unavailable(&error))?;
+    let changes = records.read_changes(run).await.map_err(|error| unavailable(&error))?;
     Ok(changes.map_or(RunChanges::Nothing, RunChanges::Changes))
 }
 

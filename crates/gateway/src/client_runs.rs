@@ -26,14 +26,13 @@ use axum::{
 };
 use futures_util::stream;
 use pudu_client::{
-    CutRun, LiveRun, StreamRequest, SubmitError,
-    base::{FailureCause, Outcome, RunId, ThreadId},
+    LiveRun, MAX_RESUMES, StreamRequest, SubmitError, UnfinishedRun,
+    base::{RunId, ThreadId},
     net::scrub,
     store::{CancelAction, RunRow, StoreError},
     wire::{failure::failure, modes::Modes, run},
 };
 use pudu_dispatch::{Shared, bus::STORE_TIMEOUT};
-use pudu_kit::clock;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -419,20 +418,22 @@ async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) ->
     Ok(())
 }
 
-/// Returns the runs that clients asked for and that a death or a stop of the daemon cut, oldest first. From here on
-/// another end is no stop in order.
-pub async fn cut_runs(shared: &Shared) -> Result<Vec<CutRun>, StoreError> {
-    let rows = shared.db.unfinished_runs().await?;
-    shared.db.resume_runs().await?;
-    let mut cut = Vec::new();
-    for row in rows {
-        let Some(task) = run_request::restored(&row) else {
-            tracing::error!(run = %row.id, "ended run whose request cannot be read any more");
-            shared.db.run_ended(&row.id, &Outcome::from(FailureCause::Broken), clock::now()).await?;
-            continue;
-        };
-        tracing::info!(run = %row.id, thread = %row.thread, "resumed run of a client");
-        cut.push(shared.client.cut_run(task, row.cancelled).await?);
+/// Resumes the runs that clients asked for. Runs whose request cannot be read, that crashed the daemon too often, or that
+/// an embedding program asked for, end.
+pub async fn resume_runs(shared: &Shared, unfinished: Vec<UnfinishedRun>) -> Result<(), StoreError> {
+    for run in unfinished {
+        let task = run_request::restored(&run.row).filter(|_| run.row.resumed < MAX_RESUMES);
+        let (id, thread) = (run.row.id.clone(), run.row.thread.clone());
+        match task {
+            Some(task) => {
+                shared.client.resume(task, run, shared.extended.clone()).await?;
+                tracing::info!(run = %id, %thread, "resumed run of a client");
+            }
+            None => {
+                tracing::error!(run = %id, %thread, resumed = run.row.resumed, "ended run that cannot be resumed");
+                shared.client.give_up_run(&id).await?;
+            }
+        }
     }
-    Ok(cut)
+    Ok(())
 }

@@ -78,7 +78,7 @@ mod wrong_value;
 
 pub use {
     auth::SignIn,
-    client_runs::cut_runs,
+    client_runs::resume_runs,
     guard::{Exposed, GatewayToken},
 };
 

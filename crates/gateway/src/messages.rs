@@ -255,7 +255,7 @@ async fn run_events(
     let limit = limit(&asked, EVENTS)?;
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let span = db.span_of_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))?;
-    let Some(span) = span else { return Ok(Vec::new()) };
+    let Some((first, last)) = span else { return Ok(Vec::new()) };
     let state = state(gateway, &thread).await?;
     let wanted = |event: &Event| {
         let kinds = asked.event_types.as_deref();
@@ -264,7 +264,7 @@ async fn run_events(
             && asked.after_seq.is_none_or(|after| event.number > after)
     };
     let changed = changes::summary(gateway, &thread.id, &row.id).await?;
-    let [begun, changed, ended] = event::edges(&row, run::status(&row), changed, span);
+    let [begun, changed, ended] = event::edges(&row, run::status(&row), changed, first, last);
     let mut found: Vec<Event> = begun.into_iter().filter(|event| wanted(event)).collect();
     let mut at = asked.after_seq.map_or(0, |after| event::row_of(after) - 1);
     while found.len() <= limit {

@@ -143,7 +143,7 @@ pub(super) async fn read(
         from,
         goal,
         steps,
-        at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
+        at: clock::for_model(clock::now(), &jiff::tz::TimeZone::system()),
         shows_approvals,
         features,
         again: None,
@@ -175,7 +175,7 @@ pub(super) fn repeat(caller: &ThreadCaller, repetition: Repetition) -> ClientRun
         from: None,
         goal: None,
         steps: None,
-        at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
+        at: clock::for_model(clock::now(), &jiff::tz::TimeZone::system()),
         shows_approvals,
         features,
         again: Some(MessageId::fresh()),
@@ -229,7 +229,7 @@ async fn take(
         if !images.is_empty() || !uploads.is_empty() {
             human.files = files(gateway, folder, &images, &uploads).await?;
         }
-        human.at = Some(clock::told(clock::now(), &jiff::tz::TimeZone::system()));
+        human.at = Some(clock::for_model(clock::now(), &jiff::tz::TimeZone::system()));
         if !own.is_null() {
             fields.push((human.id.clone(), own));
         }
@@ -281,7 +281,7 @@ async fn files(
 pub(super) fn restored(row: &RunRow) -> Option<RunTask> {
     let request: Map<String, Value> = serde_json::from_str(&row.request).ok()?;
     let stored: StoredTask = serde_json::from_value(request.get("task")?.clone()).ok()?;
-    let user = UserId::of(&row.user).ok()?;
+    let user = UserId::from_raw(&row.user).ok()?;
     let task = task(row.thread.clone(), row.id.clone(), user, stored);
     Some(RunTask { suspended: row.suspended, ..task })
 }

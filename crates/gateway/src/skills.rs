@@ -125,7 +125,7 @@ async fn operated(
     let detail = format!("{} {name} of {}", change.action(), user.as_str());
     let (wanted, user) = (name.to_owned(), user.clone());
     let changed = gateway.0.shared.client.with_skills(move |skills| {
-        let own = skills.of(&user);
+        let own = skills.for_user(&user);
         if !own.read().get(&wanted).is_some_and(|entry| entry.editable) {
             return Err(SkillError::Unknown(wanted));
         }
@@ -185,7 +185,7 @@ pub(super) struct SkillOwner {
 
 impl SkillOwner {
     fn id(self) -> UserId {
-        self.user.and_then(|user| UserId::of(&user).ok()).unwrap_or_default()
+        self.user.and_then(|user| UserId::from_raw(&user).ok()).unwrap_or_default()
     }
 }
 
@@ -232,7 +232,7 @@ pub(super) async fn history(
 ) -> JsonReply {
     let user = owner.id();
     let told = gateway.0.shared.client.with_skills(move |skills| {
-        let own = skills.of(&user);
+        let own = skills.for_user(&user);
         let versions = own.history(&name)?;
         let now = own.read().get(&name).filter(|entry| entry.editable).map(|entry| entry.text.to_string());
         let before: Vec<Option<String>> =
@@ -305,7 +305,7 @@ pub(super) async fn rollback(
     let rolled = gateway.0.shared.client.with_skills({
         let user = user.clone();
         move |skills| {
-            let own = skills.of(&user);
+            let own = skills.for_user(&user);
             let versions = own.history(&wanted)?;
             let number = request.number(&versions).ok_or_else(|| {
                 SkillError::Wrong(format!("the history of `{wanted}` has {} changes", versions.len()))

@@ -19,7 +19,7 @@ use tokio_util::io::ReaderStream;
 pub(super) async fn list(State(gateway): State<GatewayState>) -> JsonReply {
     match gateway.known().await {
         Ok(known) => {
-            let users: Vec<Value> = known.iter().map(KnownUser::told).collect();
+            let users: Vec<Value> = known.iter().map(KnownUser::to_json).collect();
             (StatusCode::OK, Json(json!({ "users": users })))
         }
         Err(error) => failed(&error),
@@ -76,7 +76,7 @@ pub(super) async fn forget(State(gateway): State<GatewayState>, Path(wanted): Pa
         Ok(forgotten)
     };
     match shared.tasks.spawn(work).await.unwrap_or(Err(PersonError::Broken)) {
-        Ok(forgotten) => Json(rights::told(&forgotten)).into_response(),
+        Ok(forgotten) => Json(rights::forgotten_to_json(&forgotten)).into_response(),
         Err(error @ PersonError::AtWork) => refuse(StatusCode::CONFLICT, &error.to_string()),
         Err(error) => failed(&error.into()).into_response(),
     }

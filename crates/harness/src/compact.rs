@@ -37,7 +37,7 @@ pub async fn compact(
         Some(Ok(Err(failure))) => (Outcome::Error(failure), None),
         Some(Ok(Ok(made))) => (Outcome::Success, Some(made)),
     };
-    run_state.tell(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
+    run_state.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
     (outcome, made)
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Ve
             // The answer names it anyway: its delivery reports the missing file in the user's language.
             tracing::warn!(%error, bytes = bytes.len(), "failed to store image of model");
         }
-        let gap = if run_state.said() == 0 { "" } else { "\n\n" };
+        let gap = if run_state.answer_bytes() == 0 { "" } else { "\n\n" };
         run_state.say(format!("{gap}![{name}]({path})"));
         paths.push(path);
     }

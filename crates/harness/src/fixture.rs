@@ -46,7 +46,7 @@ impl Model for ScriptedModel {
 
     fn stream(&self, request: Request) -> ModelStream {
         let line = |message: &Arc<Message>| match &**message {
-            Message::Human(human) => format!("human: {}", human.told()),
+            Message::Human(human) => format!("human: {}", human.to_model_text()),
             Message::Assistant(reply) => format!("assistant: {}", reply.text),
             Message::Tool(result) => format!("tool: {}", result.text),
             Message::Reminder(reminder) => format!("reminder: {}", reminder.text),
@@ -345,7 +345,7 @@ pub(crate) fn call(id: &str, name: &str, args: Value) -> ToolCall {
     ToolCall { id: id.into(), name: name.into(), args, garbled: None }
 }
 
-pub(crate) fn says(text: &str) -> ScriptedReply {
+pub(crate) fn text_reply(text: &str) -> ScriptedReply {
     ScriptedReply::Says(vec![Ok(Delta::Text(text.into())), Ok(Delta::Finish(Finish::Complete))])
 }
 

@@ -54,7 +54,7 @@ impl Evaluation {
 
 /// Judges the newest answer, if the thread has an open goal. Returns whether the run continues; the reason for the
 /// model is then recorded. An answer is judged once, even across a restart.
-pub(crate) async fn goes_on(agent: &Agent, run_state: &mut RunState) -> bool {
+pub(crate) async fn should_continue(agent: &Agent, run_state: &mut RunState) -> bool {
     let Some(mut goal) = run_state.state().goal.clone().filter(Goal::is_open) else { return false };
     let Some(Message::Assistant(answer)) = run_state.state().last().map(AsRef::as_ref) else { return false };
     let judged = goal.verdict.as_ref().is_some_and(|verdict| verdict.answer == answer.id);

@@ -30,7 +30,7 @@ pub(crate) fn hide(agent: &Agent, result: Result<ToolOutput, ToolError>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, call, calls, says};
+    use crate::fixture::{Bench, call, calls, text_reply};
     use pudu_base::{
         BoxFuture, DirEntry, Exec, RequiredSecret, Sandbox, SandboxError, SecretSource, ShellCommand, Skill,
         SkillSecrets, Tool, ToolCx, ToolSpec,
@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    async fn told(asks: &str, tool: &str, args: Value) -> (String, Vec<usize>) {
-        let mut bench = Bench::new(vec![calls(vec![call("1", tool, args)]), says("done")]);
+    async fn run_tool(asks: &str, tool: &str, args: Value) -> (String, Vec<usize>) {
+        let mut bench = Bench::new(vec![calls(vec![call("1", tool, args)]), text_reply("done")]);
         let sandbox = Arc::new(Echo::default());
         let spec = Arc::new(ToolSpec {
             name: tool.into(),
@@ -139,9 +139,13 @@ mod tests {
     async fn a_command_of_an_active_skill_finds_the_secret_and_nobody_reads_it() {
         let lent =
             |(told, lent): (String, Vec<usize>)| (told.contains("hush"), told.contains("[secret]"), lent);
-        assert_eq!(lent(told("/mail go", "bash", json!({})).await), (false, true, vec![1]));
-        assert_eq!(lent(told("/mail go", "bash", json!({"fail": true})).await), (false, true, vec![1]));
-        assert_eq!(lent(told("go", "bash", json!({})).await), (false, false, vec![0]));
-        assert_eq!(lent(told("/mail go", "grep", json!({})).await), (false, false, vec![0]), "bash alone");
+        assert_eq!(lent(run_tool("/mail go", "bash", json!({})).await), (false, true, vec![1]));
+        assert_eq!(lent(run_tool("/mail go", "bash", json!({"fail": true})).await), (false, true, vec![1]));
+        assert_eq!(lent(run_tool("go", "bash", json!({})).await), (false, false, vec![0]));
+        assert_eq!(
+            lent(run_tool("/mail go", "grep", json!({})).await),
+            (false, false, vec![0]),
+            "bash alone"
+        );
     }
 }

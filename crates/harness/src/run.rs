@@ -59,7 +59,7 @@ pub async fn run(
         Err(error) => Outcome::Error(log_failure(&error)),
     };
     run_state.keep_failure(&outcome, &agent.log).await;
-    run_state.tell(RunEvent::Ended { outcome: outcome.clone(), finish: finish(run_state) });
+    run_state.publish(RunEvent::Ended { outcome: outcome.clone(), finish: finish(run_state) });
     outcome
 }
 
@@ -124,7 +124,7 @@ fn settle(
         return Err(cause.into());
     }
     if !images.is_empty() {
-        run_state.tell(RunEvent::Artifacts { paths: images.clone() });
+        run_state.publish(RunEvent::Artifacts { paths: images.clone() });
         run_state.apply(Update::Artifacts { run: run_state.run.clone(), paths: images });
     }
     if !matches!(check, AnswerCheck::Replace(_)) {
@@ -145,7 +145,7 @@ async fn ended(
 ) -> Result<Option<Outcome>, RunFailure> {
     let outcome = answered(run_state);
     if outcome == Some(Outcome::Success) && may_go_on && !steering.is_goal_dropped() {
-        let goes_on = goal::goes_on(agent, run_state).await;
+        let goes_on = goal::should_continue(agent, run_state).await;
         commit(agent, run_state).await?;
         return Ok(outcome.filter(|_| !goes_on));
     }
@@ -265,7 +265,7 @@ async fn call(
     run_state: &mut RunState,
     request: Request,
 ) -> Result<ModelReply, ModelError> {
-    run_state.tell(RunEvent::Thinking);
+    run_state.publish(RunEvent::Thinking);
     let mut reply = Assistant {
         id: run_state.begin_draft(),
         text: String::new(),
@@ -280,7 +280,7 @@ async fn call(
     let (mut deltas, mut images) = (agent.model.stream(request), Vec::new());
     while let Some(delta) = deltas.next().await {
         let thoughts = reply.reasoning.as_ref().map_or(0, String::len);
-        if run_state.said() > MAX_ANSWER_BYTES || thoughts > MAX_THOUGHT_BYTES {
+        if run_state.answer_bytes() > MAX_ANSWER_BYTES || thoughts > MAX_THOUGHT_BYTES {
             // Dropping the stream stops the model.
             reply.finish = Finish::Length;
             break;
@@ -294,7 +294,7 @@ async fn call(
                 take(delta, run_state, &mut reply);
             }
             Err(error) => {
-                let is_free = run_state.said() == 0 && error.is_free();
+                let is_free = run_state.answer_bytes() == 0 && error.is_free();
                 count_failed(run_state, &mut reply, is_free);
                 return Err(error);
             }
@@ -327,7 +327,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Retract => reply.id = run_state.retract(),
         Delta::Reasoning(thought) => {
             reply.reasoning.get_or_insert_default().push_str(&thought);
-            run_state.tell(RunEvent::Reasoning { message: reply.id.clone(), delta: thought });
+            run_state.publish(RunEvent::Reasoning { message: reply.id.clone(), delta: thought });
         }
         Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
@@ -336,17 +336,17 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Image(_) => {}
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
-            run_state.tell(RunEvent::Usage { usage });
+            run_state.publish(RunEvent::Usage { usage });
         }
         Delta::Finish(finish) => reply.finish = finish,
         Delta::Again { attempt, wait, reason, .. } => {
-            let is_free = run_state.said() == 0 && reply.reasoning.is_none();
+            let is_free = run_state.answer_bytes() == 0 && reply.reasoning.is_none();
             count_failed(run_state, reply, is_free);
             reply.id = run_state.retract();
             reply.calls.clear();
             reply.reasoning = None;
             reply.provider_parts = None;
-            run_state.tell(RunEvent::Retry { attempt, wait, reason });
+            run_state.publish(RunEvent::Retry { attempt, wait, reason });
         }
     }
 }

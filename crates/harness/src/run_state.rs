@@ -43,12 +43,7 @@ struct Writing {
 }
 
 impl Writing {
-    fn begin(
-        log: Arc<dyn ThreadLog>,
-        (thread, run): (ThreadId, RunId),
-        at: Seq,
-        updates: Vec<Update>,
-    ) -> Self {
+    fn begin(log: Arc<dyn ThreadLog>, thread: ThreadId, run: RunId, at: Seq, updates: Vec<Update>) -> Self {
         let updates: Arc<[Update]> = updates.into();
         let rows = updates.clone();
         Self { updates, done: Box::pin(async move { log.append(&thread, &run, at, &rows).await }) }
@@ -113,8 +108,8 @@ impl RunState {
         loop {
             if self.writing.is_none() && !self.pending.is_empty() {
                 let updates = std::mem::take(&mut self.pending);
-                let of = (self.thread.clone(), self.run.clone());
-                self.writing = Some(Writing::begin(log.clone(), of, self.seq, updates));
+                let (thread, run) = (self.thread.clone(), self.run.clone());
+                self.writing = Some(Writing::begin(log.clone(), thread, run, self.seq, updates));
             }
             let Some(writing) = &mut self.writing else { return Ok(()) };
             let done = (&mut writing.done).await;
@@ -123,7 +118,7 @@ impl RunState {
                 self.pending.splice(..0, updates.iter().cloned());
             }
             self.seq = done?;
-            self.tell(RunEvent::Committed { seq: self.seq, updates });
+            self.publish(RunEvent::Committed { seq: self.seq, updates });
         }
     }
 
@@ -140,7 +135,7 @@ impl RunState {
     }
 
     /// Sends an event to readers.
-    pub fn tell(&self, event: RunEvent) {
+    pub fn publish(&self, event: RunEvent) {
         self.replay.publish(event);
     }
 
@@ -156,12 +151,12 @@ impl RunState {
         if let Some(draft) = &mut self.draft {
             draft.text.push_str(&delta);
             let message = draft.id.clone();
-            self.tell(RunEvent::Text { message, delta });
+            self.publish(RunEvent::Text { message, delta });
         }
     }
 
     /// Returns the length of the current answer, in bytes.
-    pub(crate) fn said(&self) -> usize {
+    pub(crate) fn answer_bytes(&self) -> usize {
         self.draft.as_ref().map_or(0, |draft| draft.text.len())
     }
 
@@ -169,7 +164,7 @@ impl RunState {
     /// join texts with the same id.
     pub(crate) fn retract(&mut self) -> MessageId {
         if let Some(AnswerDraft { id: message, .. }) = self.draft.take() {
-            self.tell(RunEvent::Retract { message });
+            self.publish(RunEvent::Retract { message });
         }
         self.begin_draft()
     }

@@ -92,7 +92,7 @@ pub fn builtin() -> Vec<SubagentKind> {
 }
 
 /// The tool's specification without the kinds: its schema is generated once.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::of::<Args>(TASK, "", false));
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::from_args::<Args>(TASK, "", false));
 
 /// All kinds of sub-agents, and their description for models.
 #[derive(Clone)]
@@ -270,8 +270,9 @@ async fn work(
             }
         }
     };
-    let limits = (kind.bounds.steps, kind.bounds.time);
-    let ending = TaskEnding::of(&outcome, run_state.stop_reason, report(run_state.state()), limits);
+    let RunBounds { steps, time, .. } = kind.bounds;
+    let report = report(run_state.state());
+    let ending = TaskEnding::from_outcome(&outcome, run_state.stop_reason, report, steps, time);
     let (text, usage) = (ending.text(), run_state.spending.usage());
     let task = Some(ending.report(model.clone(), usage));
     open.end(ending, usage);

@@ -26,11 +26,12 @@ pub(crate) struct TaskEnding {
 impl TaskEnding {
     /// Judges how a run ended: `stop_reason` is the limit for which a middleware stopped it, and `report` is its last
     /// text.
-    pub(crate) fn of(
+    pub(crate) fn from_outcome(
         outcome: &Outcome,
         stop_reason: Option<StopReason>,
         report: String,
-        (steps, time): (u32, Duration),
+        steps: u32,
+        time: Duration,
     ) -> Self {
         let capped = match outcome {
             Outcome::Limit => stop_reason.or(Some(StopReason::TurnCapped)),
@@ -124,7 +125,8 @@ mod tests {
                      stop: Option<StopReason>,
                      report: &str,
                      expect: (TaskStatus, Option<StopReason>, &str)| {
-            let ended = TaskEnding::of(&outcome, stop, report.to_owned(), (7, Duration::from_secs(90)));
+            let ended =
+                TaskEnding::from_outcome(&outcome, stop, report.to_owned(), 7, Duration::from_secs(90));
             let (status, reason) = (ended.status, ended.stop_reason);
             assert_eq!((status, reason, ended.text().as_str()), expect, "{outcome:?} {stop:?} {report}");
         };
@@ -152,7 +154,7 @@ mod tests {
         let partly = "Task timed out. Error: no end after 90 s\nSo far: Two.";
         check(Outcome::Timeout, None, "Two.", (TimedOut, None, partly));
         check(Outcome::Stopped, None, "Two.", (Cancelled, None, "Task cancelled by user."));
-        let ended = TaskEnding::of(&broken(), None, String::new(), (7, Duration::ZERO));
+        let ended = TaskEnding::from_outcome(&broken(), None, String::new(), 7, Duration::ZERO);
         assert!(ended.text().starts_with("Task failed. Error: "), "{}", ended.text());
     }
 
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn a_long_report_is_kept_in_part_and_told_whole() {
         let long = "x".repeat(10_000);
-        let ended = TaskEnding::of(&Outcome::Success, None, long, (7, Duration::ZERO));
+        let ended = TaskEnding::from_outcome(&Outcome::Success, None, long, 7, Duration::ZERO);
         assert!(ended.text().len() > 10_000);
         let kept = ended.kept("gpt".into(), Usage::default(), 2);
         assert_eq!((kept.text.len(), kept.truncated, kept.omitted), (8_192, true, 2));

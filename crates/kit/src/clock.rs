@@ -21,7 +21,7 @@ pub fn text(millis: i64) -> String {
 }
 
 /// Formats a time for a model: `Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)`.
-pub fn told(millis: i64, zone: &TimeZone) -> String {
+pub fn for_model(millis: i64, zone: &TimeZone) -> String {
     let time = jiff::Timestamp::from_millisecond(millis).unwrap_or_default().to_zoned(zone.clone());
     let name = zone.iana_name().map(|name| format!("{name} ")).unwrap_or_default();
     time.strftime(&format!("%A %Y-%m-%d %H:%M, {name}(UTC%:z)")).to_string()
@@ -37,10 +37,10 @@ mod tests {
 
     #[test]
     fn a_model_is_told_the_day_and_the_zone() {
-        let told = |zone: &str| super::told(1_795_179_221_004, &super::TimeZone::get(zone).unwrap());
+        let told = |zone: &str| super::for_model(1_795_179_221_004, &super::TimeZone::get(zone).unwrap());
         assert_eq!(told("Europe/Berlin"), "Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)");
         assert_eq!(told("Pacific/Kiritimati"), "Saturday 2026-11-21 02:53, Pacific/Kiritimati (UTC+14:00)");
         let unnamed = super::TimeZone::fixed(jiff::tz::offset(-3));
-        assert_eq!(super::told(0, &unnamed), "Wednesday 1969-12-31 21:00, (UTC-03:00)");
+        assert_eq!(super::for_model(0, &unnamed), "Wednesday 1969-12-31 21:00, (UTC-03:00)");
     }
 }

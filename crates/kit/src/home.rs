@@ -28,7 +28,7 @@ impl Home {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let place = said(&mut lock).map(|url| format!(" at {url}")).unwrap_or_default();
+                let place = read_url(&mut lock).map(|url| format!(" at {url}")).unwrap_or_default();
                 bail!(
                     "a pudu{place} works in {} already: end it first, or name another folder with PUDU_HOME",
                     path.display()
@@ -65,7 +65,7 @@ pub fn is_taken(path: &Path) -> bool {
 pub fn neighbour(path: &Path) -> Option<String> {
     let mut lock = OpenOptions::new().read(true).open(path.join(FILE)).ok()?;
     match lock.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => said(&mut lock),
+        Err(TryLockError::WouldBlock) => read_url(&mut lock),
         _ => None,
     }
 }
@@ -77,7 +77,7 @@ fn open(path: &Path) -> Result<File> {
     opened.with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn said(lock: &mut File) -> Option<String> {
+fn read_url(lock: &mut File) -> Option<String> {
     let mut url = String::new();
     lock.rewind().ok()?;
     lock.take(1_000).read_to_string(&mut url).ok()?;

@@ -39,7 +39,7 @@ pub(crate) fn of_start(error: &ClientInitializeError, server: &ServerLabel) -> S
             "it ended before it was ready".to_owned()
         }
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
-        ClientInitializeError::TransportError { error, .. } => said(cause(&*error.error)),
+        ClientInitializeError::TransportError { error, .. } => describe_cause(cause(&*error.error)),
         _ => "it does not speak the protocol".to_owned(),
     };
     server.hide_and_cut(&text)
@@ -50,7 +50,7 @@ pub(crate) fn of_request(error: &ServiceError, server: &ServerLabel) -> String {
     let text = match error {
         ServiceError::McpError(error) => error.message.to_string(),
         ServiceError::TransportSend(error) if !cause(&*error.error).is::<io::Error>() => {
-            said(cause(&*error.error))
+            describe_cause(cause(&*error.error))
         }
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
             "the connection ended before the answer; it may or may not have done the work".to_owned()
@@ -65,7 +65,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     error.source().map_or(error, cause)
 }
 
-fn said(cause: &(dyn Error + 'static)) -> String {
+fn describe_cause(cause: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref() {
         // The layer above wraps our own error in its own text and does not return it as source.
         Some(StreamableHttpError::<ExchangeError>::Client(broken)) => broken.to_string(),

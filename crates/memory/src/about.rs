@@ -31,7 +31,7 @@ pub(crate) struct Subject(HashSet<String>);
 
 impl Subject {
     /// Finds the words. A fact with nothing but frame words keeps all of them.
-    pub(crate) fn of(fact: &str) -> Self {
+    pub(crate) fn from_fact(fact: &str) -> Self {
         let bare = DENSE_FRAMES.iter().fold(fact.to_owned(), |text, frame| text.replace(frame, " "));
         let mut words: HashSet<String> = telling_words(&bare).into_iter().collect();
         words.retain(|word| !FRAME_WORDS.contains(word));
@@ -67,7 +67,7 @@ impl Subject {
     /// none.
     pub(crate) fn cut_from(&self, text: &str) -> Option<String> {
         let all = sentences(text);
-        let is_part = |sentence: &str| Self::of(sentence).share_in(&self.0) >= MIN_SHARE_TO_SPEAK;
+        let is_part = |sentence: &str| Self::from_fact(sentence).share_in(&self.0) >= MIN_SHARE_TO_SPEAK;
         let stays = |sentence: &&str| !self.is_in(sentence) && !is_part(sentence);
         let left: Vec<&str> = all.iter().copied().filter(stays).collect();
         (left.len() < all.len()).then(|| left.concat().trim().to_owned())
@@ -77,7 +77,7 @@ impl Subject {
 /// Whether a sentence of a text is about a fact.
 #[must_use]
 pub fn speaks_of(text: &str, fact: &str) -> bool {
-    let subject = Subject::of(fact);
+    let subject = Subject::from_fact(fact);
     sentences(text).into_iter().any(|sentence| subject.is_in(sentence))
 }
 
@@ -97,13 +97,13 @@ mod tests {
             ("住在柏林", "我住在巴黎", false),
             ("Is called Bob", "my name is Alice", false),
         ] {
-            assert_eq!(Subject::of(fact).is_in(said), expect, "{fact} / {said}");
+            assert_eq!(Subject::from_fact(fact).is_in(said), expect, "{fact} / {said}");
         }
     }
 
     #[test]
     fn sentences_that_speak_of_a_fact_are_cut() {
-        let cut = |fact: &str, text: &str| Subject::of(fact).cut_from(text);
+        let cut = |fact: &str, text: &str| Subject::from_fact(fact).cut_from(text);
         let text = "Works on birds. Keeps a falcon named Quillon. Drinks tea.";
         assert_eq!(cut("Has a falcon, Quillon", text).as_deref(), Some("Works on birds. Drinks tea."));
         assert_eq!(cut("Lives in Rome", text), None);

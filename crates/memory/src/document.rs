@@ -113,7 +113,7 @@ impl MemoryDocument {
     /// Returns the fact that says the same as a text.
     #[must_use]
     pub fn saying(&self, text: &str) -> Option<&Fact> {
-        self.facts.iter().find(|fact| fact.says(text))
+        self.facts.iter().find(|fact| fact.matches_text(text))
     }
 
     /// Lists the facts that contain a text, ignoring case.

@@ -9,7 +9,7 @@
 //! conversation is dropped, too. Last, [`verify`] compares the fact with the statement: neither negations nor times,
 //! doubts, wishes and subjects may differ.
 //!
-//! Order: [`Transcript::of`] → [`OfferedFacts::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
+//! Order: [`Transcript::from_turns`] → [`OfferedFacts::from_document`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
 
 mod answer;
 mod apply;

@@ -293,7 +293,7 @@ impl Fact {
 
     /// Whether it says the same as a text.
     #[must_use]
-    pub fn says(&self, text: &str) -> bool {
+    pub fn matches_text(&self, text: &str) -> bool {
         normalized(&self.content) == normalized(text)
     }
 

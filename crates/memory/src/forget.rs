@@ -51,8 +51,9 @@ impl Forgetting {
             let old = superseded.iter().find(|old| old.fact.id == id);
             let said: Vec<&Fact> = fact.into_iter().chain(old.map(|old| &old.fact)).collect();
             texts.extend(said.iter().map(|fact| fact.content.clone()));
-            plan.subjects.extend(said.iter().map(|fact| Subject::of(&fact.content)));
-            let same = superseded.iter().filter(|old| said.iter().any(|fact| fact.says(&old.fact.content)));
+            plan.subjects.extend(said.iter().map(|fact| Subject::from_fact(&fact.content)));
+            let same =
+                superseded.iter().filter(|old| said.iter().any(|fact| fact.matches_text(&old.fact.content)));
             open.extend(same.map(|old| old.fact.id.clone()));
             // A merged fact names its sources; a superseded fact names its replacement.
             let sources = fact.into_iter().flat_map(|fact| &fact.consolidated_from);

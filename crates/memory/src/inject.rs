@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn at_most_fifteen_are_pinned_corrections_first() {
-        let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         document.facts =
             (0..30_u32).map(|n| fact(&format!("f{n:02}"), "goal", f64::from(n) / 100.0, "x")).collect();
         document.facts.push(fact("fix", "correction", 0.0, "x"));

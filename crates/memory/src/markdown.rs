@@ -181,7 +181,7 @@ fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<O
         return Err(format!("`id` is `{id}`, and the file's name says `{stem}`"));
     }
     let user = take_text(head, "user_id")?;
-    let owns = |raw: &String| UserId::of(raw).is_ok_and(|user| user == *scope.user());
+    let owns = |raw: &String| UserId::from_raw(raw).is_ok_and(|user| user == *scope.user());
     if !user.as_ref().is_none_or(owns) {
         return Err("`user_id` is another user's".to_owned());
     }

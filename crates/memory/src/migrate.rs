@@ -29,7 +29,7 @@ const OLD_DEFAULT_AGENT: &str = "lead-agent";
 /// Migrates remaining data of version 1.0. The caller holds the lock.
 pub(crate) fn migrate(folder: &UserFolder, user: &UserId, now: FactTime) -> Result<(), MemoryError> {
     if Manifest::read(folder)?.is_some_and(|manifest| manifest.is_old()) {
-        Migration { folder, scope: &MemoryScope::of(user.clone()), now }.run(Path::new(MANIFEST))?;
+        Migration { folder, scope: &MemoryScope::for_user(user.clone()), now }.run(Path::new(MANIFEST))?;
     }
     for agent in agents(folder)? {
         let file = agent_manifest(&agent);
@@ -155,7 +155,7 @@ fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result
     }
     let old_scope = MemoryScope::of_agent(user.clone(), OLD_DEFAULT_AGENT)?;
     let old = FactBucket::new(folder, &old_scope);
-    let scope = MemoryScope::of(user.clone());
+    let scope = MemoryScope::for_user(user.clone());
     let (mut facts, _) = old.read()?;
     // There is no backup, so a fact that could not be read in its new place stays.
     facts.retain(|fact| markdown::write(fact, &scope).is_ok());

@@ -18,7 +18,7 @@ pub struct MemoryScope {
 impl MemoryScope {
     /// Creates the scope of the agent without a name.
     #[must_use]
-    pub fn of(user: UserId) -> Self {
+    pub fn for_user(user: UserId) -> Self {
         Self { user, agent: DEFAULT_AGENT.to_owned() }
     }
 
@@ -60,7 +60,7 @@ mod tests {
     fn an_agents_name_is_a_folder_and_counts_without_case() {
         let scope = |name| MemoryScope::of_agent(UserId::local(), name);
         assert_eq!(scope("Research").unwrap(), scope("research").unwrap());
-        assert_eq!(scope(DEFAULT_AGENT).unwrap(), MemoryScope::of(UserId::local()));
+        assert_eq!(scope(DEFAULT_AGENT).unwrap(), MemoryScope::for_user(UserId::local()));
         for bad in ["", "..", "a/b", "a_b", "ä"] {
             assert!(scope(bad).is_err(), "{bad}");
         }

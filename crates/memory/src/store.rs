@@ -133,7 +133,7 @@ impl MemoryStore {
         let mut scopes = Vec::new();
         for entry in entries {
             let name = entry.map_err(MemoryError::io(&root))?.file_name();
-            let Some(user) = name.to_str().and_then(|name| UserId::of(name).ok()) else { continue };
+            let Some(user) = name.to_str().and_then(|name| UserId::from_raw(name).ok()) else { continue };
             for agent in self.agents(&user)? {
                 scopes.push(MemoryScope::of_agent(user.clone(), &agent)?);
             }

@@ -20,7 +20,7 @@ pub fn normalized(text: &str) -> String {
 }
 
 /// Returns the words of a text: runs of letters and digits, and each character of a script without spaces as one word.
-pub(crate) fn words(text: &str) -> Vec<String> {
+pub(crate) fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in normalized(text).chars() {
         if is_cjk(c) {
@@ -129,8 +129,8 @@ pub(crate) fn beginning(text: &str, chars: usize) -> String {
 
 /// Returns the share of a text's words that occur in other texts, from 0 to 1.
 pub(crate) fn share_of_words<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> f64 {
-    let known: HashSet<String> = known.flat_map(words).collect();
-    let words = words(text);
+    let known: HashSet<String> = known.flat_map(split_words).collect();
+    let words = split_words(text);
     let found = words.iter().filter(|word| known.contains(*word)).count();
     #[expect(clippy::cast_precision_loss, reason = "a few words")]
     let share = found as f64 / words.len().max(1) as f64;
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(normalized(one), normalized(other));
         }
         assert_ne!(normalized("likes tea"), normalized("likes no tea"));
-        assert_eq!(words("Likes 绿茶, very-much"), ["likes", "绿", "茶", "very", "much"]);
+        assert_eq!(split_words("Likes 绿茶, very-much"), ["likes", "绿", "茶", "very", "much"]);
         assert_eq!(unescape(&escape("<a> & \"b\"")), "<a> & \"b\"");
         assert_eq!(simplified("我沒有 dogs 喔"), "我没有 dogs 喔");
         assert_eq!(TRADITIONAL.chars().count(), SIMPLIFIED.chars().count());

@@ -76,7 +76,7 @@ impl Sample {
 
 /// Decodes a stream and returns the number of deltas.
 fn decode(settings: &ModelSettings, stream: &[u8]) -> usize {
-    let (mut decoder, mut deltas, mut pieces) = (ReplyDecoder::of(settings), Vec::new(), 0);
+    let (mut decoder, mut deltas, mut pieces) = (ReplyDecoder::for_model(settings), Vec::new(), 0);
     for chunk in stream.chunks(READ_BYTES) {
         decoder.push(chunk, &mut deltas).unwrap();
         pieces += deltas.drain(..).len();

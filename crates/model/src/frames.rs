@@ -39,7 +39,7 @@ enum Framing {
 impl ReplyDecoder {
     /// Creates a decoder for a reply of this model.
     #[must_use]
-    pub fn of(settings: &ModelSettings) -> Self {
+    pub fn for_model(settings: &ModelSettings) -> Self {
         Self::with_habit(settings, &ThinkHabit::default())
     }
 

@@ -25,7 +25,7 @@ pub fn reply(bytes: &[u8]) {
 }
 
 fn read(settings: &ModelSettings, stream: &[u8], size: usize) -> Understood {
-    let (mut decoder, mut deltas, mut error) = (ReplyDecoder::of(settings), Vec::new(), None);
+    let (mut decoder, mut deltas, mut error) = (ReplyDecoder::for_model(settings), Vec::new(), None);
     for chunk in stream.chunks(size.max(1)) {
         error = decoder.push(chunk, &mut deltas).err();
         if error.is_some() {

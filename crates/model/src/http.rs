@@ -61,7 +61,7 @@ impl Model for HttpModel {
         let (settings, http, habit) = (
             self.settings.sampled(request.sampling),
             self.http.clone(),
-            self.habits.of(request.thinking).clone(),
+            self.habits.habit(request.thinking).clone(),
         );
         stream::once(async move {
             let until = Instant::now() + settings.total;

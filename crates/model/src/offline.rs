@@ -37,18 +37,18 @@ fn reply(request: &Request) -> Vec<Delta> {
     match request.messages.last().map(AsRef::as_ref) {
         Some(Message::Tool(result)) => {
             let verb = if result.error { "failed" } else { "answered" };
-            words(&format!("The tool `{}` {verb}:\n\n```\n{}\n```", result.tool, result.text))
+            word_deltas(&format!("The tool `{}` {verb}:\n\n```\n{}\n```", result.tool, result.text))
         }
-        Some(Message::Human(human)) => match wish(&human.text) {
+        Some(Message::Human(human)) => match parse_tool_command(&human.text) {
             Some((name, args)) => vec![Delta::Call(call(request, name, args))],
-            None => words(&echo(&human.text, request)),
+            None => word_deltas(&echo(&human.text, request)),
         },
-        _ => words("There is nothing to answer."),
+        _ => word_deltas("There is nothing to answer."),
     }
 }
 
 /// Parses `/tool NAME {json}`.
-fn wish(text: &str) -> Option<(&str, &str)> {
+fn parse_tool_command(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim().strip_prefix("/tool")?.strip_prefix(char::is_whitespace)?.trim_start();
     Some(rest.split_once(char::is_whitespace).unwrap_or((rest, "{}")))
 }
@@ -77,7 +77,7 @@ fn echo(text: &str, request: &Request) -> String {
 }
 
 /// Splits a text into words with trailing spaces, like a streaming model.
-fn words(text: &str) -> Vec<Delta> {
+fn word_deltas(text: &str) -> Vec<Delta> {
     text.split_inclusive(char::is_whitespace).map(|word| Delta::Text(word.to_owned())).collect()
 }
 

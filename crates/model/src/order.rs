@@ -19,7 +19,7 @@ pub(crate) struct ReplyOrder {
 
 impl ReplyOrder {
     /// Adds text of `bytes` bytes, and the data that the provider expects back with it.
-    pub(crate) fn words(&mut self, bytes: usize, extra: Option<Value>) {
+    pub(crate) fn add_text(&mut self, bytes: usize, extra: Option<Value>) {
         let last = self.pieces.last_mut().filter(|last| last.get("extra").is_none());
         match (extra, last.and_then(|last| last.get_mut("words"))) {
             (None, Some(before)) => *before = json!(before.as_u64().unwrap_or(0) + bytes as u64),
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn a_reply_goes_back_in_its_order_or_without_it() {
         let mut order = ReplyOrder::default();
-        order.words(2, None);
-        order.words(3, None);
+        order.add_text(2, None);
+        order.add_text(3, None);
         order.part(Map::from_iter([("type".to_owned(), json!("thinking"))]));
-        order.words(0, Some(json!("s")));
+        order.add_text(0, Some(json!("s")));
         order.call("bash", None);
         let parts = order.into_parts("here".to_owned()).unwrap().parts;
         let bash = call("1", "bash", json!({}));
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_plain_reply_keeps_nothing() {
         let mut order = ReplyOrder::default();
-        order.words(5, None);
+        order.add_text(5, None);
         order.call("bash", None);
         assert_eq!(order.into_parts("here".to_owned()), None);
     }

@@ -294,19 +294,19 @@ mod tests {
         })
     }
 
-    fn words(schema: &Value, found: &mut Vec<String>) {
+    fn collect_keywords(schema: &Value, found: &mut Vec<String>) {
         match schema {
             Value::Object(map) => {
                 for (word, value) in map {
                     found.push(word.clone());
                     if word == "properties" {
-                        value.as_object().unwrap().values().for_each(|part| words(part, found));
+                        value.as_object().unwrap().values().for_each(|part| collect_keywords(part, found));
                     } else {
-                        words(value, found);
+                        collect_keywords(value, found);
                     }
                 }
             }
-            Value::Array(parts) => parts.iter().for_each(|part| words(part, found)),
+            Value::Array(parts) => parts.iter().for_each(|part| collect_keywords(part, found)),
             _ => {}
         }
     }
@@ -335,7 +335,7 @@ mod tests {
             let foreign = foreign();
             let reduced = form.reduce(&foreign);
             let mut found = Vec::new();
-            words(&reduced, &mut found);
+            collect_keywords(&reduced, &mut found);
             for word in refused {
                 assert!(!found.iter().any(|found| found == word), "{form:?}: {word} in {reduced}");
             }

@@ -21,7 +21,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn said(text: &str, finish: Finish) -> Self {
+    pub(crate) fn with_text(text: &str, finish: Finish) -> Self {
         Self { text: text.to_owned(), finish: Some(finish), ..Self::default() }
     }
 
@@ -33,7 +33,7 @@ impl Reply {
         Self { usage: Some(usage), ..self }
     }
 
-    fn of(deltas: Vec<Delta>) -> Self {
+    fn from_deltas(deltas: Vec<Delta>) -> Self {
         let mut reply = Self::default();
         for delta in deltas {
             assert_eq!(reply.finish, None, "nothing comes behind the finish: {delta:?}");
@@ -103,13 +103,13 @@ fn in_chunks<'a>(
     settings: &ModelSettings,
     chunks: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Reply, ModelError> {
-    let mut decoder = ReplyDecoder::of(settings);
+    let mut decoder = ReplyDecoder::for_model(settings);
     let mut deltas = Vec::new();
     for chunk in chunks {
         decoder.push(chunk, &mut deltas)?;
     }
     decoder.end(&mut deltas)?;
-    Ok(Reply::of(deltas))
+    Ok(Reply::from_deltas(deltas))
 }
 
 /// Decodes a reply as a whole, byte by byte, and truncated at every byte, and returns the whole one. A truncated reply

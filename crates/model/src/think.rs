@@ -32,7 +32,7 @@ pub(crate) struct ThinkHabits {
 }
 
 impl ThinkHabits {
-    pub(crate) fn of(&self, thinking: Thinking) -> &ThinkHabit {
+    pub(crate) fn habit(&self, thinking: Thinking) -> &ThinkHabit {
         match thinking {
             Thinking::Off => &self.off,
             _ => &self.on,

@@ -26,7 +26,7 @@ pub(crate) struct SideTurn<P> {
 
 /// Encodes messages as parts of a wire.
 pub(crate) trait TurnWriter<'a, P> {
-    fn words(&mut self, text: std::borrow::Cow<'a, str>) -> P;
+    fn text_part(&mut self, text: std::borrow::Cow<'a, str>) -> P;
 
     fn reply(&mut self, reply: &'a Assistant) -> Vec<P>;
 
@@ -41,24 +41,26 @@ pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
     let mut builder = TurnBuilder { turns: Vec::new(), calls: &[], results: Vec::new(), words: Vec::new() };
     for message in messages {
         match &**message {
-            Message::Human(human) => builder.words.extend(words(human, writer)),
-            Message::Reminder(reminder) => builder.words.push(writer.words(reminder.told().into())),
+            Message::Human(human) => builder.words.extend(encode_human(human, writer)),
+            Message::Reminder(reminder) => {
+                builder.words.push(writer.text_part(reminder.to_model_text().into()))
+            }
             Message::Tool(result) => builder.result(result, writer),
             Message::Assistant(reply) => builder.reply(reply, writer),
         }
     }
     builder.end_user();
     if builder.turns.first().is_none_or(|turn| turn.side == TurnSide::Model) {
-        let opening = SideTurn { side: TurnSide::User, parts: vec![writer.words(OPENING.into())] };
+        let opening = SideTurn { side: TurnSide::User, parts: vec![writer.text_part(OPENING.into())] };
         builder.turns.insert(0, opening);
     }
     builder.turns
 }
 
 /// Encodes a user's message. Providers refuse empty text.
-fn words<'a, P, W: TurnWriter<'a, P>>(human: &'a Human, writer: &mut W) -> Option<P> {
-    let told = human.told();
-    (!told.trim().is_empty()).then(|| writer.words(told))
+fn encode_human<'a, P, W: TurnWriter<'a, P>>(human: &'a Human, writer: &mut W) -> Option<P> {
+    let told = human.to_model_text();
+    (!told.trim().is_empty()).then(|| writer.text_part(told))
 }
 
 struct TurnBuilder<'a, P> {
@@ -113,7 +115,7 @@ mod tests {
     struct PartNotes;
 
     impl<'a> TurnWriter<'a, String> for PartNotes {
-        fn words(&mut self, text: Cow<'a, str>) -> String {
+        fn text_part(&mut self, text: Cow<'a, str>) -> String {
             text.into_owned()
         }
 

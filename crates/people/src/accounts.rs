@@ -99,7 +99,7 @@ pub async fn fresh(
 
 fn without_password(email: String, role: &str) -> anyhow::Result<UserAccount> {
     Ok(UserAccount {
-        user: UserId::of(&Uuid::new_v4().to_string())?,
+        user: UserId::from_raw(&Uuid::new_v4().to_string())?,
         email,
         password_hash: None,
         role: role.to_owned(),
@@ -115,12 +115,12 @@ fn without_password(email: String, role: &str) -> anyhow::Result<UserAccount> {
 pub fn fresh_of_provider(
     email: String,
     role: &str,
-    (provider, subject): (&str, &str),
+    provider: &str,
+    subject: &str,
 ) -> anyhow::Result<UserAccount> {
-    let (provider, subject) = (provider.to_owned(), subject.to_owned());
     Ok(UserAccount {
-        oauth_provider: Some(provider),
-        oauth_id: Some(subject),
+        oauth_provider: Some(provider.to_owned()),
+        oauth_id: Some(subject.to_owned()),
         ..without_password(email, role)?
     })
 }
@@ -160,7 +160,8 @@ impl AccountChange {
 pub async fn audited<T, E: From<StoreError>>(
     db: &Db,
     by: &str,
-    (change, whose): (AccountChange, &str),
+    change: AccountChange,
+    whose: &str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let entry = rights::audit_entry(change.action(), whose.to_owned());
@@ -175,10 +176,12 @@ pub async fn add(
     db: &Db,
     by: &str,
     passwords: &Passwords,
-    (address, password, role): (&str, &SecretString, &str),
+    address: &str,
+    password: &SecretString,
+    role: &str,
 ) -> Result<UserAccount, AccountError> {
     let account = fresh(passwords, address, password, role).await?;
-    audited(db, by, (AccountChange::Add, account.user.as_str()), async {
+    audited(db, by, AccountChange::Add, account.user.as_str(), async {
         match db.add_account(account.clone()).await? {
             AddedAccount::Added => Ok(account.clone()),
             AddedAccount::Taken | AddedAccount::Late => Err(AccountError::Taken(account.email.clone())),
@@ -192,7 +195,7 @@ pub async fn find(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
     if let Some(account) = db.account_with(wanted.trim()).await? {
         return Ok(account);
     }
-    let user = UserId::of(wanted).ok().filter(|user| user.as_str() == wanted);
+    let user = UserId::from_raw(wanted).ok().filter(|user| user.as_str() == wanted);
     let account = match user {
         Some(user) => db.account_of(&user).await?,
         None => None,
@@ -205,7 +208,8 @@ pub async fn set_password(
     db: &Db,
     by: &str,
     passwords: &Passwords,
-    (wanted, password): (&str, &SecretString),
+    wanted: &str,
+    password: &SecretString,
 ) -> Result<UserAccount, AccountError> {
     let account = find(db, wanted).await?;
     if let Some(why) = passwords::objection(password) {
@@ -214,7 +218,7 @@ pub async fn set_password(
     let hash = passwords.hash(password).await?;
     let (user, token_version) = (account.user.clone(), account.token_version);
     let change = PasswordChange { user, token_version, hash, email: None, revokes_tokens: true };
-    audited(db, by, (AccountChange::SetPassword, account.user.as_str()), async {
+    audited(db, by, AccountChange::SetPassword, account.user.as_str(), async {
         match db.change_password(change).await? {
             ChangedPassword::Changed { .. } => Ok(account.clone()),
             ChangedPassword::Taken | ChangedPassword::Stale => Err(AccountError::Unknown(wanted.to_owned())),
@@ -227,10 +231,11 @@ pub async fn set_password(
 pub async fn adopt(
     db: &Db,
     by: &str,
-    (wanted, unpaired): (&str, UnpairedPeople),
+    wanted: &str,
+    unpaired: UnpairedPeople,
 ) -> Result<UserAccount, AccountError> {
     let account = find(db, wanted).await?;
-    audited(db, by, (AccountChange::Adopt, account.user.as_str()), async {
+    audited(db, by, AccountChange::Adopt, account.user.as_str(), async {
         db.adopt(adoption(account.user.clone(), unpaired)).await.map(|()| account.clone())
     })
     .await
@@ -246,7 +251,7 @@ pub fn adoption(target: UserId, unpaired: UnpairedPeople) -> Adoption {
 /// Removes an account with its sessions and tokens.
 pub async fn remove(db: &Db, by: &str, wanted: &str) -> Result<UserAccount, AccountError> {
     let account = find(db, wanted).await?;
-    audited(db, by, (AccountChange::Remove, account.user.as_str()), async {
+    audited(db, by, AccountChange::Remove, account.user.as_str(), async {
         match db.remove_account(&account.user).await? {
             RemovedAccount::Removed => Ok(account.clone()),
             RemovedAccount::Missing => Err(AccountError::Unknown(wanted.to_owned())),
@@ -257,7 +262,7 @@ pub async fn remove(db: &Db, by: &str, wanted: &str) -> Result<UserAccount, Acco
 }
 
 /// Returns an account as JSON, as DeerFlow's frontend expects it.
-pub fn shown(account: &UserAccount) -> Value {
+pub fn to_json(account: &UserAccount) -> Value {
     json!({
         "id": account.user,
         "email": account.email,
@@ -269,7 +274,7 @@ pub fn shown(account: &UserAccount) -> Value {
 
 /// Returns an account as JSON with its creation time.
 pub fn listed(account: &UserAccount) -> Value {
-    let mut shown = shown(account);
+    let mut shown = to_json(account);
     shown["created_at"] = clock::text(account.created).into();
     shown
 }
@@ -322,7 +327,7 @@ pub async fn add_token(
         used: None,
     };
     let hash = digest(&text);
-    audited(db, by, (AccountChange::AddToken, user.as_str()), async {
+    audited(db, by, AccountChange::AddToken, user.as_str(), async {
         match db.add_api_token(token.clone(), &hash).await? {
             true => Ok((token.clone(), text)),
             false => wrong(format!("a user has {MAX_USER_TOKENS} tokens at most: revoke some")),
@@ -333,7 +338,7 @@ pub async fn add_token(
 
 /// Revokes a token. If a user is given, it must belong to them.
 pub async fn revoke_token(db: &Db, by: &str, id: &str, user: Option<&UserId>) -> Result<(), AccountError> {
-    audited(db, by, (AccountChange::RevokeToken, id), async {
+    audited(db, by, AccountChange::RevokeToken, id, async {
         match db.revoke_api_token(id, user).await? {
             true => Ok(()),
             false => Err(AccountError::NoToken),

@@ -41,7 +41,7 @@ impl PeopleNames {
     }
 
     /// Returns the name of a user of a bot: the name in the chat, or else the e-mail address.
-    pub fn of(&self, account: &str, person: &str) -> Option<&str> {
+    pub fn name(&self, account: &str, person: &str) -> Option<&str> {
         let name = match account {
             "" | API_ACCOUNT => self.users.0.get(person),
             _ => self.people.get(&(account.to_owned(), person.to_owned())),

@@ -42,30 +42,30 @@ pub async fn known(db: &Db, home: &Path, unpaired: UnpairedPeople) -> Result<Vec
     let users = Users::read(db).await.context("the store cannot be read")?;
     let mut known: BTreeMap<UserId, KnownUser> = BTreeMap::new();
     for (user, email) in db.known_users().await? {
-        of(&mut known, user).email = email;
+        entry_for(&mut known, user).email = email;
     }
     for entry in std::fs::read_dir(home.join("users")).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if let Some(user) =
-            name.to_str().and_then(|name| UserId::of(name).ok().filter(|user| user.as_str() == name))
+            name.to_str().and_then(|name| UserId::from_raw(name).ok().filter(|user| user.as_str() == name))
         {
-            of(&mut known, user);
+            entry_for(&mut known, user);
         }
     }
     for person in db.account_people().await? {
-        let user = users.of(&person.account, &person.person, unpaired);
+        let user = users.user_for(&person.account, &person.person, unpaired);
         let own = users.own(&person.account, &person.person);
         if own != user {
-            of(&mut known, own).secrets_only.push(person.clone());
+            entry_for(&mut known, own).secrets_only.push(person.clone());
         }
-        let one = of(&mut known, user);
+        let one = entry_for(&mut known, user);
         one.former.extend(users.former(&person.account, &person.person));
         one.people.push(person);
     }
     Ok(known.into_values().collect())
 }
 
-fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
+fn entry_for(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
     let unknown = |user| KnownUser {
         user,
         email: None,
@@ -129,7 +129,7 @@ impl KnownUser {
             told.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(person).collect()
         };
         Some(Self {
-            user: UserId::of(&text(told, "user")?).ok()?,
+            user: UserId::from_raw(&text(told, "user")?).ok()?,
             email: text(told, "email"),
             former: Vec::new(),
             people: people("people"),
@@ -161,7 +161,7 @@ impl KnownUser {
     }
 
     /// Returns the user as the API's JSON.
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let person = |person: &AccountPerson| json!({ "account": person.account, "id": person.person, "name": person.name });
         let [people, secrets_only] =
             [&self.people, &self.secrets_only].map(|people| people.iter().map(person).collect::<Vec<_>>());
@@ -196,7 +196,7 @@ pub async fn forget(
 }
 
 /// Returns the counts of deleted data as the API's JSON.
-pub fn told(forgotten: &ForgottenPerson) -> Value {
+pub fn forgotten_to_json(forgotten: &ForgottenPerson) -> Value {
     json!({
         "threads": forgotten.threads.len(),
         "room_messages": forgotten.room_messages,
@@ -235,7 +235,7 @@ mod tests {
         };
         let people = people.iter().map(person).collect();
         KnownUser {
-            user: UserId::of(user).unwrap(),
+            user: UserId::from_raw(user).unwrap(),
             email: email.map(str::to_owned),
             former: Vec::new(),
             people,
@@ -248,7 +248,7 @@ mod tests {
         let mut own = one("telegram-7-x", None, &[]);
         own.secrets_only = one("x", None, &[("telegram", "7", "Ada")]).people;
         let shared = one("default", None, &[("telegram", "7", "Ada"), ("local", "local", "You")]);
-        let known = [shared, own].map(|one| KnownUser::read(&one.told()).unwrap()).to_vec();
+        let known = [shared, own].map(|one| KnownUser::read(&one.to_json()).unwrap()).to_vec();
         assert!(pick(&known, "Ada").is_err());
         let known = with_own_secrets(known);
         for wanted in ["Ada", "telegram:7"] {

@@ -28,12 +28,14 @@ impl Users {
     }
 
     /// Returns the user of a platform identity.
-    pub fn of(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
+    pub fn user_for(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match joined.get(&(account.to_owned(), person.to_owned())) {
             Some(user) => user.clone(),
             // The API knows people as users.
-            None if account == API_ACCOUNT => UserId::of(person).unwrap_or_else(|_| alone(account, person)),
+            None if account == API_ACCOUNT => {
+                UserId::from_raw(person).unwrap_or_else(|_| alone(account, person))
+            }
             None if account == LOCAL || unpaired == UnpairedPeople::Shared => UserId::local(),
             None => alone(account, person),
         }
@@ -51,7 +53,7 @@ impl Users {
     /// Returns the user that other identities are linked to when they join this one: never the user shared by unpaired
     /// identities.
     pub fn own(&self, account: &str, person: &str) -> UserId {
-        self.of(account, person, UnpairedPeople::Own)
+        self.user_for(account, person, UnpairedPeople::Own)
     }
 
     /// Links a platform identity to a user.
@@ -75,7 +77,7 @@ mod tests {
     #[test]
     fn people_are_users_by_themselves_until_they_join_another() {
         let users = Users::default();
-        let of = |account, person| users.of(account, person, UnpairedPeople::Own);
+        let of = |account, person| users.user_for(account, person, UnpairedPeople::Own);
         let ada = of("slack", "U1");
         assert!(ada.as_str().starts_with("slack-U1-"), "{ada}");
         assert_eq!(of("slack", "U1"), ada);
@@ -92,9 +94,9 @@ mod tests {
     #[test]
     fn where_the_operator_wants_it_those_who_joined_nobody_share_one() {
         let users = Users::default();
-        let of = |account, person| users.of(account, person, UnpairedPeople::Shared);
+        let of = |account, person| users.user_for(account, person, UnpairedPeople::Shared);
         assert_eq!(of("slack", "U1"), UserId::local());
-        users.join("slack", "U1", UserId::of("ada").unwrap());
+        users.join("slack", "U1", UserId::from_raw("ada").unwrap());
         assert_eq!(of("slack", "U1").as_str(), "ada");
     }
 

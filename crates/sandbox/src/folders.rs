@@ -46,7 +46,7 @@ impl Folders {
 
     /// Returns the files of a thread.
     #[must_use]
-    pub fn of(&self, folder: &ThreadFolder) -> ThreadFiles {
+    pub fn thread_files(&self, folder: &ThreadFolder) -> ThreadFiles {
         ThreadFiles(Arc::new(Files::new(self.thread(folder).join("user-data"), Vec::new(), self.owner)))
     }
 
@@ -378,7 +378,7 @@ mod tests {
     fn a_user_has_their_own_files_and_no_link_adds_any() {
         let dir = tempfile::tempdir().unwrap();
         let folders = Folders::new(dir.path().to_owned(), None);
-        let ada = UserId::of("ada").unwrap();
+        let ada = UserId::from_raw("ada").unwrap();
         assert_eq!(visited(&folders, &ada), []);
         let own = folders.user(&ada).join("threads/t/user-data");
         fs::create_dir_all(&own).unwrap();

@@ -105,7 +105,7 @@ impl Jail {
 
     /// Returns a description of the mechanisms in use.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let limits = match &self.groups {
             Ok(groups) => format!("limits by a control group of version {}", groups.version()),
             Err(why) => format!("limits by process (no control group: {why})"),

@@ -79,7 +79,7 @@ impl LocalSandboxes {
     fn place(&self, folder: &ThreadFolder, shown: &[ShownFolder]) -> LocalSandbox {
         let folder = self.folders.thread(folder);
         let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
-        let shown = shown.iter().cloned().map(Mount::shown);
+        let shown = shown.iter().cloned().map(Mount::from_shown_folder);
         let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shown).collect();
         mounts.retain(|mount| mount.host.is_dir());
         // Parents first, so that they do not hide their children.

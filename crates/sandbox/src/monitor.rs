@@ -120,7 +120,7 @@ impl<'a> ResourceMonitor<'a> {
     /// Counts the folder before the command starts: the loss of disk space since then is the upper bound of its writes.
     /// An uncountable folder is accepted only for a command that cleans up.
     pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a FullFolders) -> Self {
-        let last = FolderCount::of(&folder).await;
+        let last = FolderCount::measure(&folder).await;
         let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
         let mut this = Self { folder, limit, cleaning, full, judged, last, due: Instant::now() };
         this.note();
@@ -136,7 +136,7 @@ impl<'a> ResourceMonitor<'a> {
             };
             let left = self.last.left(allowed);
             tokio::time::sleep(pause(left.bytes)).await;
-            let room = look(&self.folder).await;
+            let room = free_space(&self.folder).await;
             if room.is_scarce() {
                 return Killed::HostDisk;
             }
@@ -148,7 +148,7 @@ impl<'a> ResourceMonitor<'a> {
             if long {
                 hold.hold(true);
             }
-            self.last = FolderCount::of(&self.folder).await;
+            self.last = FolderCount::measure(&self.folder).await;
             self.judged =
                 judge(Some(allowed), self.last.bytes(), self.last.room.bytes, self.limit, self.cleaning);
             self.note();
@@ -176,7 +176,7 @@ struct FolderCount {
 }
 
 impl FolderCount {
-    async fn of(folder: &Path) -> Self {
+    async fn measure(folder: &Path) -> Self {
         let folder = folder.to_owned();
         let count = move || {
             let (begin, room) = (Instant::now(), room(&folder));
@@ -225,7 +225,7 @@ fn pause(left: u64) -> Duration {
     Duration::from_millis(left / MAX_WRITE_BYTES_PER_MS).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
 
-async fn look(folder: &Path) -> FreeSpace {
+async fn free_space(folder: &Path) -> FreeSpace {
     let path = folder.to_owned();
     let looked = tokio::task::spawn_blocking(move || room(&path)).await;
     looked.unwrap_or(FreeSpace { bytes: u64::MAX, files: None })

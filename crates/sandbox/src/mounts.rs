@@ -41,7 +41,7 @@ pub struct Mount {
 
 impl Mount {
     /// Creates a mount of a folder that a run shows.
-    pub(crate) fn shown(ShownFolder { host, agent }: ShownFolder) -> Self {
+    pub(crate) fn from_shown_folder(ShownFolder { host, agent }: ShownFolder) -> Self {
         Self { host, agent, read_only: true }
     }
 

@@ -37,7 +37,7 @@ impl Jail {
 
     /// Never called: there is no jail.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match *self {}
     }
 

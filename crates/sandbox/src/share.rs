@@ -123,7 +123,7 @@ mod tests {
             std::fs::create_dir_all(data.join(path).parent().unwrap()).unwrap();
             std::fs::write(data.join(path), path).unwrap();
         }
-        let local = folders.of(&"t".into());
+        let local = folders.thread_files(&"t".into());
         let outputs = folder.path().join("thread/outputs");
         std::fs::write(folder.path().join("host"), "of the host").unwrap();
         std::os::unix::fs::symlink("../workspace", outputs.join("folder")).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     async fn who_looks_for_files_of_an_unknown_thread_makes_no_folder() {
         let home = tempfile::tempdir().unwrap();
         let folders = Folders::new(home.path().to_owned(), None);
-        let files = folders.of(&"unknown".into());
+        let files = folders.thread_files(&"unknown".into());
         assert_eq!(files.uploads(10).await.unwrap(), []);
         let opened = files.open("/mnt/user-data/outputs/a").await;
         assert!(matches!(opened, Err(SandboxError::Missing { path }) if path == "/mnt/user-data/outputs/a"));

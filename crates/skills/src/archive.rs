@@ -42,7 +42,7 @@ pub struct ArchiveRefusal {
 }
 
 impl ArchiveRefusal {
-    fn of(why: impl Into<String>) -> Self {
+    fn from_reason(why: impl Into<String>) -> Self {
         Self { dangers: vec![(None, why.into())] }
     }
 
@@ -51,10 +51,10 @@ impl ArchiveRefusal {
     }
 
     fn add(&mut self, entry: &str, why: impl Into<String>) {
-        self.tell(Some(entry), why);
+        self.add_danger(Some(entry), why);
     }
 
-    fn tell(&mut self, entry: Option<&str>, why: impl Into<String>) {
+    fn add_danger(&mut self, entry: Option<&str>, why: impl Into<String>) {
         if self.dangers.len() < MAX_REPORTED_DANGERS {
             self.dangers.push((entry.map(str::to_owned), why.into()));
         }
@@ -128,8 +128,8 @@ pub fn examine(archive: impl Read + Seek) -> Result<Contents, ArchiveRefusal> {
 /// Extracts an archive.
 pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Result<Contents, ArchiveRefusal> {
     let size = count(&mut archive)?;
-    let mut zip =
-        ZipArchive::new(archive).map_err(|error| ArchiveRefusal::of(format!("it is no zip: {error}")))?;
+    let mut zip = ZipArchive::new(archive)
+        .map_err(|error| ArchiveRefusal::from_reason(format!("it is no zip: {error}")))?;
     let plan = plan(&mut zip, size)?;
     let mut skill = None;
     for entry in &plan.entries {
@@ -138,7 +138,7 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
             skill = Some(text);
         }
     }
-    let text = skill.ok_or_else(|| ArchiveRefusal::of("there is no SKILL.md in it"))?;
+    let text = skill.ok_or_else(|| ArchiveRefusal::from_reason("there is no SKILL.md in it"))?;
     let text = String::from_utf8(text)
         .map_err(|_| ArchiveRefusal::at("SKILL.md", "it is not UTF-8 text: save it as UTF-8"))?;
     let front =
@@ -158,10 +158,13 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
 
 /// Checks the file size and the maximum number of entries before a reader allocates memory for them.
 fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
-    let unreadable = |error: io::Error| ArchiveRefusal::of(format!("it cannot be read: {error}"));
+    let unreadable = |error: io::Error| ArchiveRefusal::from_reason(format!("it cannot be read: {error}"));
     let size = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
     if size > MAX_ARCHIVE_BYTES {
-        return Err(ArchiveRefusal::of(format!("it is larger than {} MiB", MAX_ARCHIVE_BYTES / 1024 / 1024)));
+        return Err(ArchiveRefusal::from_reason(format!(
+            "it is larger than {} MiB",
+            MAX_ARCHIVE_BYTES / 1024 / 1024
+        )));
     }
     archive.rewind().map_err(unreadable)?;
     let (mut buffer, mut kept, mut marks) = (vec![0; 64 * 1024], 0, 0_usize);
@@ -179,7 +182,7 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
         buffer.copy_within(end - kept..end, 0);
     }
     if marks > MAX_ENTRIES {
-        return Err(ArchiveRefusal::of(format!("it has more than {MAX_ENTRIES} entries")));
+        return Err(ArchiveRefusal::from_reason(format!("it has more than {MAX_ENTRIES} entries")));
     }
     archive.rewind().map_err(unreadable)?;
     Ok(size)
@@ -206,13 +209,13 @@ struct ArchiveEntry {
 
 fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPlan, ArchiveRefusal> {
     if zip.len() > MAX_ENTRIES {
-        return Err(ArchiveRefusal::of(format!("it has more than {MAX_ENTRIES} entries")));
+        return Err(ArchiveRefusal::from_reason(format!("it has more than {MAX_ENTRIES} entries")));
     }
     if zip.has_duplicate_names() {
-        return Err(ArchiveRefusal::of("two of its entries have one name"));
+        return Err(ArchiveRefusal::from_reason("two of its entries have one name"));
     }
     if zip.offset() != 0 {
-        return Err(ArchiveRefusal::of("something stands before the zip in the file"));
+        return Err(ArchiveRefusal::from_reason("something stands before the zip in the file"));
     }
     let mut refusal = ArchiveRefusal::default();
     let mut entries = Vec::new();
@@ -224,8 +227,9 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
     let decoder = NameDecoder::guess(names.iter().map(Vec::as_slice));
     let notes = decoded_names(&decoder, &names);
     for index in 0..zip.len() {
-        let file =
-            zip.by_index_raw(index).map_err(|error| ArchiveRefusal::of(format!("entry {index}: {error}")))?;
+        let file = zip
+            .by_index_raw(index)
+            .map_err(|error| ArchiveRefusal::from_reason(format!("entry {index}: {error}")))?;
         written = written.saturating_add(file.size());
         match judge(&file, index, &decoder) {
             Ok(entry) => entries.push(entry),
@@ -233,15 +237,18 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
         }
     }
     if written > MAX_EXTRACTED_BYTES {
-        refusal.tell(None, format!("written out it has more than {} MiB", MAX_EXTRACTED_BYTES / 1024 / 1024));
+        refusal.add_danger(
+            None,
+            format!("written out it has more than {} MiB", MAX_EXTRACTED_BYTES / 1024 / 1024),
+        );
     }
     if written > 4 * HARMLESS && written / STEEPEST > size {
-        refusal.tell(None, "it grows more than any honest archive does");
+        refusal.add_danger(None, "it grows more than any honest archive does");
     }
     collisions(&entries, &mut refusal);
     refusal.verdict()?;
     zip.validate_header_consistency()
-        .map_err(|error| ArchiveRefusal::of(format!("it contradicts itself: {error}")))?;
+        .map_err(|error| ArchiveRefusal::from_reason(format!("it contradicts itself: {error}")))?;
     entries.retain(|entry| !ignored(&entry.path));
     let folder = root(&mut entries)?;
     Ok(ExtractPlan { entries, folder, notes })
@@ -372,7 +379,11 @@ fn root(entries: &mut Vec<ArchiveEntry>) -> Result<Option<String>, ArchiveRefusa
     let skills: Vec<&ArchiveEntry> =
         entries.iter().filter(|entry| !entry.folder && is_skill(&entry.path)).collect();
     let top = match skills.as_slice() {
-        [] => return Err(ArchiveRefusal::of("there is no SKILL.md at its top or in its one top folder")),
+        [] => {
+            return Err(ArchiveRefusal::from_reason(
+                "there is no SKILL.md at its top or in its one top folder",
+            ));
+        }
         [one] => match one.path.strip_suffix(SKILL) {
             Some("") => String::new(),
             Some(top) if top.matches('/').count() == 1 => top.to_owned(),

@@ -79,7 +79,7 @@ pub(crate) fn stage(
     history: &History,
     change: &SkillChange,
 ) -> Result<Option<StagingFolder>, SkillError> {
-    let there = FileTree::look(place)?;
+    let there = FileTree::read(place)?;
     let mut stage = StagingFolder::new(own)?;
     match (&there, change) {
         (Some(_), SkillChange::Create(_)) => {
@@ -152,7 +152,7 @@ fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) ->
 pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillError> {
     let inside = stage.inside();
     // Also checks the limits on size and number of files.
-    FileTree::look(&inside)?;
+    FileTree::read(&inside)?;
     let text = read(&inside.join(SKILL))?;
     let front =
         Front::read(&text, Some(name)).map_err(|why| SkillError::Wrong(format!("SKILL.md: {why}")))?;

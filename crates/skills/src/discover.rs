@@ -93,7 +93,7 @@ pub(crate) struct Haul {
 }
 
 /// Searches a root.
-pub(crate) fn look(root: &Root) -> Haul {
+pub(crate) fn find_skills(root: &Root) -> Haul {
     let mut haul = Haul::default();
     walk(&root.path, "", MAX_DEPTH, &mut haul);
     haul

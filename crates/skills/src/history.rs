@@ -68,7 +68,7 @@ pub(crate) struct History {
 
 impl History {
     /// Returns the history of a skill in a folder of skills.
-    pub(crate) fn of(own: &Path, name: &str) -> Self {
+    pub(crate) fn new(own: &Path, name: &str) -> Self {
         let all = own.join(FOLDER);
         Self { folder: all.join(name), all }
     }
@@ -92,7 +92,7 @@ impl History {
         let number = self.folders().last().map_or(0, |(number, _)| *number) + 1;
         let part = self.folder.join(format!("{}{PART}", numbered(number)));
         DirBuilder::new().recursive(true).mode(0o700).create(&part).map_err(SkillError::io(&part))?;
-        let before = FileTree::look(place)?;
+        let before = FileTree::read(place)?;
         let mut files = 0;
         if let Some(before) = before.filter(|before| before.bytes() <= MAX_HISTORY_BYTES) {
             before.copy(place, &part.join(FORMER))?;
@@ -135,7 +135,7 @@ impl History {
         let versions = self.folders();
         let (mut count, mut bytes) = (0, 0_u64);
         for (number, folder) in versions.iter().rev() {
-            let size = FileTree::look(&folder.join(FORMER)).ok().flatten().map_or(0, |tree| tree.bytes());
+            let size = FileTree::read(&folder.join(FORMER)).ok().flatten().map_or(0, |tree| tree.bytes());
             (count, bytes) = (count + 1, bytes.saturating_add(size));
             if count > MAX_VERSIONS || bytes > MAX_HISTORY_BYTES {
                 self.forget(*number);

@@ -77,7 +77,7 @@ pub struct OwnSkills {
 impl Skills {
     /// Returns the skills of a user, for reading and changing.
     #[must_use]
-    pub fn of(&self, user: &UserId) -> OwnSkills {
+    pub fn for_user(&self, user: &UserId) -> OwnSkills {
         OwnSkills { skills: self.clone(), user: user.clone() }
     }
 }
@@ -100,7 +100,7 @@ impl OwnSkills {
             users.put(&self.user, view.clone());
             return view.catalog.clone();
         }
-        let (catalog, seen) = self.look(&shared);
+        let (catalog, seen) = self.load_catalog(&shared);
         let catalog = Arc::new(catalog);
         let of_own = |catalog: &Catalog| {
             let beside = |broken: &&BrokenSkill| broken.folder.starts_with(self.root());
@@ -179,7 +179,7 @@ impl OwnSkills {
     ) -> Result<SkillVersion, SkillError> {
         let _alone = self.alone()?;
         let (stage, place, report) = self.staged(name, change)?;
-        let history = self.of(name);
+        let history = self.skill_history(name);
         let ChangeAuthor { by, why, thread, at } = author;
         let version = history.note(
             &place,
@@ -221,7 +221,7 @@ impl OwnSkills {
     pub fn history(&self, name: &str) -> Result<Vec<SkillVersion>, SkillError> {
         let unknown = || SkillError::Unknown(name.to_owned());
         frontmatter::check_name(name).map_err(|_| unknown())?;
-        let versions = self.of(name).versions();
+        let versions = self.skill_history(name).versions();
         if versions.is_empty() && !self.read().get(name).is_some_and(|entry| entry.editable) {
             return Err(unknown());
         }
@@ -232,7 +232,7 @@ impl OwnSkills {
     #[must_use]
     pub fn former_text(&self, name: &str, number: u64) -> Option<String> {
         frontmatter::check_name(name).ok()?;
-        change::read(&self.of(name).former(number)?.join(SKILL)).ok()
+        change::read(&self.skill_history(name).former(number)?.join(SKILL)).ok()
     }
 
     /// Whether the user's own skills are the shared ones.
@@ -249,7 +249,7 @@ impl OwnSkills {
     ) -> Result<(Option<StagingFolder>, PathBuf, ScanReport), SkillError> {
         frontmatter::check_name(name).map_err(SkillError::Wrong)?;
         let place = self.place(name, change)?;
-        let history = self.of(name);
+        let history = self.skill_history(name);
         history.clear(&place);
         let Some(stage) = change::stage(&self.own(), &place, name, &history, change)? else {
             return Ok((None, place, ScanReport::default()));
@@ -291,7 +291,7 @@ impl OwnSkills {
     }
 
     /// Searches the user's own skills, and adds the shared ones.
-    fn look(&self, shared: &Catalog) -> (Catalog, Stamps) {
+    fn load_catalog(&self, shared: &Catalog) -> (Catalog, Stamps) {
         let state = self.state();
         let mut seen = vec![(state.clone(), discover::stamp(&state))];
         let mut catalog = Catalog::default();
@@ -300,7 +300,7 @@ impl OwnSkills {
             catalog.broken.push(BrokenSkill { folder: state.clone(), why });
         });
         let root = Root { path: self.own(), category: Category::Custom, editable: true };
-        let haul = discover::look(&root);
+        let haul = discover::find_skills(&root);
         seen.extend(haul.seen);
         catalog.broken.extend(haul.broken);
         let mut room = MAX_OWN_BYTES;
@@ -320,8 +320,8 @@ impl OwnSkills {
         catalog
     }
 
-    fn of(&self, name: &str) -> History {
-        History::of(&self.own(), name)
+    fn skill_history(&self, name: &str) -> History {
+        History::new(&self.own(), name)
     }
 
     /// Locks the user's skills against concurrent changes.
@@ -373,8 +373,8 @@ fn beside(mut own: Catalog, shared: &Catalog) -> Catalog {
 
 /// Returns the files in a staging folder that differ from the skill's place.
 fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
-    let before = FileTree::look(place)?.unwrap_or_default();
-    let after = FileTree::look(new)?.unwrap_or_default();
+    let before = FileTree::read(place)?.unwrap_or_default();
+    let after = FileTree::read(new)?.unwrap_or_default();
     let changed = after.files.into_iter().filter(|(path, file)| before.files.get(path) != Some(file));
     let mut written = Vec::new();
     for (path, file) in changed {
@@ -390,7 +390,7 @@ fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
 
 /// Returns the texts of a skill, for users who decide whether to restore it.
 fn preview(folder: &Path) -> Result<String, SkillError> {
-    let tree = FileTree::look(folder)?.unwrap_or_default();
+    let tree = FileTree::read(folder)?.unwrap_or_default();
     let mut text = String::new();
     for (path, file) in &tree.files {
         // Writing to a String cannot fail.

@@ -11,7 +11,7 @@ mod rules;
 pub use finding::{Finding, FindingSeverity};
 
 use crate::{magic, names};
-use finding::shown;
+use finding::display_text;
 use std::{
     fmt, fs,
     io::{self, Read},
@@ -146,7 +146,7 @@ pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
     for rule in rules::all().iter().filter(|rule| prose || !rule.prose) {
         for found in rule.pattern.find_iter(&joined).take(MAX_FINDINGS) {
             let line = line(text, found.start());
-            let what = format!("{}: {}", rule.what, shown(found.as_str()));
+            let what = format!("{}: {}", rule.what, display_text(found.as_str()));
             findings.push(Finding {
                 severity: rule.severity,
                 file: file.to_owned(),
@@ -174,8 +174,10 @@ fn comments(file: &str, text: &str) -> Vec<Finding> {
         at = start + comment.len();
         let honest = HONEST.contains(&comment.trim_end());
         if !honest && rules::for_models().is_some_and(|words| words.is_match(comment)) {
-            let what =
-                format!("a comment with instructions that nobody sees in the page: {}", shown(comment));
+            let what = format!(
+                "a comment with instructions that nobody sees in the page: {}",
+                display_text(comment)
+            );
             let line = line(text, start);
             findings.push(Finding {
                 severity: FindingSeverity::Block,

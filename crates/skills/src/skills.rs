@@ -84,7 +84,7 @@ impl Skills {
         if let Some(catalog) = known.catalog.as_ref().filter(|_| same) {
             return catalog.clone();
         }
-        let (catalog, seen) = self.look();
+        let (catalog, seen) = self.load_catalog();
         let before = known.catalog.replace(Arc::new(catalog));
         known.seen = seen;
         let catalog = known.catalog.clone().unwrap_or_default();
@@ -149,7 +149,7 @@ impl Skills {
         state::forget(&self.places().state, name)
     }
 
-    fn look(&self) -> (Catalog, Vec<(PathBuf, Option<FileStamp>)>) {
+    fn load_catalog(&self) -> (Catalog, Vec<(PathBuf, Option<FileStamp>)>) {
         let places = self.places();
         let mut seen = vec![(places.state.clone(), discover::stamp(&places.state))];
         let mut catalog = Catalog::default();
@@ -160,7 +160,7 @@ impl Skills {
         });
         let mut room = MAX_CATALOG_BYTES;
         for root in roots(places) {
-            let haul = discover::look(&root);
+            let haul = discover::find_skills(&root);
             seen.extend(haul.seen);
             catalog.broken.extend(haul.broken);
             for found in haul.found {

@@ -46,7 +46,7 @@ impl StagingFolder {
 
     /// Fills the folder with an existing skill, to be changed.
     pub(crate) fn take(&self, folder: &Path) -> Result<(), SkillError> {
-        match FileTree::look(folder)? {
+        match FileTree::read(folder)? {
             Some(tree) => tree.link(folder, &self.inside()),
             None => Ok(()),
         }
@@ -54,7 +54,7 @@ impl StagingFolder {
 
     /// Fills the folder with a version of the history, which stays unchanged.
     pub(crate) fn bring_back(&self, former: &Path) -> Result<(), SkillError> {
-        match FileTree::look(former)? {
+        match FileTree::read(former)? {
             Some(tree) => tree.copy(former, &self.inside()),
             None => Ok(()),
         }

@@ -37,7 +37,7 @@ impl FileTree {
     ///
     /// # Errors
     /// When it has links or special files, or is too large.
-    pub(crate) fn look(folder: &Path) -> Result<Option<Self>, SkillError> {
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, SkillError> {
         match fs::symlink_metadata(folder) {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => {
@@ -145,7 +145,7 @@ impl FileTree {
 
 /// Returns whether two folders have the same contents, byte by byte.
 pub(crate) fn same(one: &Path, other: &Path) -> bool {
-    let look = |path: &Path| FileTree::look(path).ok().flatten();
+    let look = |path: &Path| FileTree::read(path).ok().flatten();
     let (Some(left), Some(right)) = (look(one), look(other)) else { return false };
     let alike = |path: &String, file: &TreeFile| {
         right.files.get(path).is_some_and(|other| (other.bytes, other.program) == (file.bytes, file.program))

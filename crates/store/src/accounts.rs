@@ -165,7 +165,7 @@ impl FromColumns for UserAccount {
     fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         let id: String = row.column("id")?;
         Ok(Self {
-            user: UserId::of(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+            user: UserId::from_raw(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?,
             email: row.column("email")?,
             password_hash: row.column("password_hash")?,
             role: row.column("system_role")?,

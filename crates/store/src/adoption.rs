@@ -81,7 +81,7 @@ pub(crate) async fn begin(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<(), St
 async fn adoptions(tx: &mut Tx<'_>) -> Result<Vec<Adoption>, StoreError> {
     let sql = "SELECT source, target, at FROM adoptions ORDER BY source";
     let rows: Vec<(String, String, i64)> = query(sql).fetch_all(tx).await?;
-    let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    let id = |text: &str| UserId::from_raw(text).map_err(|error| StoreError::Corrupt(error.to_string()));
     // The memory was dealt with at the beginning of the adoption.
     let adoption = |(source, target, at): &(String, String, i64)| {
         Ok(Adoption { source: id(source)?, target: id(target)?, at: *at, is_one_person: false })

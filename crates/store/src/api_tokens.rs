@@ -107,7 +107,7 @@ impl FromColumns for ApiToken {
         let user: String = row.column("user_id")?;
         Ok(Self {
             id: row.column("id")?,
-            user: UserId::of(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+            user: UserId::from_raw(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?,
             name: row.column("name")?,
             scopes: row.column("scopes")?,
             created: row.column("created")?,

@@ -224,7 +224,7 @@ impl BatchWriter {
         let count = jobs.len().min(self.size);
         let mut tx = connection.begin_with(engine.begin()).await?;
         if engine == DbEngine::Postgres {
-            let (transaction, owner) = Transaction::of(&mut tx).await?;
+            let (transaction, owner) = Transaction::current(&mut tx).await?;
             *last = Some((transaction, count));
             if self.state.owner.get().is_some_and(|own| owner.as_ref() != Some(own)) {
                 // For this process the store is closed from here on.

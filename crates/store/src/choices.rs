@@ -101,7 +101,7 @@ async fn choose(
     }
     // The turn's age starts again, so that its reply is not reported as late.
     let sql = "UPDATE turns SET chosen = $1, final_view = $2, delivered = NULL, parked = NULL, attempts = 0,
-        resumed = 0, next_at = $3, created = $3 WHERE id = $4";
+        next_at = $3, created = $3 WHERE id = $4";
     let update = query(sql).bind(by.0).bind(final_view).bind(now).bind(&turn.0);
     update.execute(tx).await?;
     let is_settled = delivered.is_some() || parked.is_some();

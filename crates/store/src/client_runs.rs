@@ -1,5 +1,5 @@
-//! Runs as clients of the API see them: the runs that they requested, which are resumed from the request after a
-//! restart, and the runs of chats beside them.
+//! The record of runs, whoever asks for them: chats and clients of the API. A run belongs to the process that works on
+//! it; a process that starts takes over the unfinished runs of the one before.
 
 use crate::{
     Db, StoreError, crash,
@@ -62,13 +62,42 @@ impl CancelAction {
     }
 }
 
-/// A run, from outside.
+/// Source of a run, which its result goes back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOrigin {
+    /// A turn of a chat.
+    Chat,
+    /// A client of the HTTP API.
+    Api,
+    /// A program that embeds the agent.
+    Embedded,
+}
+
+impl RunOrigin {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Api => "api",
+            Self::Embedded => "embedded",
+        }
+    }
+
+    fn parse(word: &str) -> Result<Self, StoreError> {
+        let known =
+            [Self::Chat, Self::Api, Self::Embedded].into_iter().find(|origin| origin.as_str() == word);
+        known.ok_or_else(|| StoreError::Corrupt(format!("unknown origin of a run: {word}")))
+    }
+}
+
+/// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
     /// The thread.
     pub thread: ThreadId,
+    /// Its source.
+    pub origin: RunOrigin,
     /// The user who asked; empty for runs of chats.
     pub user: String,
     /// The assistant's name.
@@ -93,6 +122,10 @@ pub struct RunRow {
     pub cancelled: Option<CancelAction>,
     /// Whether the process that worked on it was stopped in order.
     pub suspended: bool,
+    /// How often a process took it over after a crash of the one before.
+    pub resumed: i64,
+    /// Whether people cleared the goal that it works towards.
+    pub goal_dropped: bool,
     /// The limit that ended it.
     pub stop_reason: String,
     /// The beginning of the question.
@@ -116,6 +149,7 @@ impl FromColumns for RunRow {
         Ok(Self {
             id: row.column::<String, _>("id")?.into(),
             thread: row.column::<String, _>("thread")?.into(),
+            origin: RunOrigin::parse(&row.column::<String, _>("origin")?)?,
             user: row.column("user_id")?,
             assistant: row.column("assistant")?,
             model: row.column("model")?,
@@ -128,6 +162,8 @@ impl FromColumns for RunRow {
             outcome: row.column("outcome")?,
             cancelled: CancelAction::parse(&row.column::<String, _>("cancelled")?),
             suspended: row.column::<i64, _>("suspended")? != 0,
+            resumed: row.column("resumed")?,
+            goal_dropped: row.column::<i64, _>("goal_dropped")? != 0,
             stop_reason: row.column("stop_reason")?,
             first_words: row.column("first_words")?,
             last_words: row.column("last_words")?,
@@ -156,8 +192,8 @@ pub struct RunTokens {
 macro_rules! rows {
     ($rest:literal) => {
         concat!(
-            "SELECT id, thread, user_id, assistant, model, request, metadata, multitask, started, begun, ended, outcome,
-            cancelled, suspended, stop_reason, first_words, last_words, messages FROM runs ",
+            "SELECT id, thread, origin, user_id, assistant, model, request, metadata, multitask, started, begun, ended, outcome,
+            cancelled, suspended, resumed, goal_dropped, stop_reason, first_words, last_words, messages FROM runs ",
             $rest
         )
     };
@@ -167,7 +203,8 @@ impl Db {
     /// Keeps a run that a client asks for, with its thread if that is new, and that those which it stops are to stop. From
     /// here on it ends exactly once.
     pub async fn accept_run(&self, run: NewClientRun) -> Result<(), StoreError> {
-        self.write(&crash::ACCEPT_RUN, run, |run, tx| Box::pin(accept(tx, run))).await
+        let data = (run, self.process().to_owned());
+        self.write(&crash::ACCEPT_RUN, data, |(run, owner), tx| Box::pin(accept(tx, run, owner))).await
     }
 
     /// Notes how a run that has not ended is to stop. The first word counts.
@@ -176,22 +213,24 @@ impl Db {
         self.write(&crash::CANCEL_RUN, data, |(run, action), tx| Box::pin(cancel(tx, run, *action))).await
     }
 
-    /// Notes that the process is stopped in order, and its clients' runs with it.
+    /// Records that this process is stopped in order, with its runs.
     pub async fn suspend_runs(&self) -> Result<(), StoreError> {
-        let sql = "UPDATE runs SET suspended = 1 WHERE ended IS NULL AND user_id <> ''";
-        self.write(&crash::SUSPEND_RUNS, sql, |sql, tx| {
-            Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
+        self.write(&crash::SUSPEND_RUNS, self.process().to_owned(), |owner, tx| Box::pin(suspend(tx, owner)))
+            .await
+    }
+
+    /// Makes the unfinished runs of other processes those of this one, and returns them: runs that had begun, then those
+    /// that waited, each in the order of their acceptance. The caller has the database alone, so no other process works.
+    pub async fn take_over_runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        self.write(&crash::TAKE_OVER_RUNS, self.process().to_owned(), |owner, tx| {
+            Box::pin(take_over(tx, owner))
         })
         .await
     }
 
-    /// Notes that the clients' runs which the process before was stopped with go on: a second end is no stop in order.
-    pub async fn resume_runs(&self) -> Result<(), StoreError> {
-        let sql = "UPDATE runs SET suspended = 0 WHERE ended IS NULL AND suspended <> 0";
-        self.write(&crash::RESUME_RUNS, sql, |sql, tx| {
-            Box::pin(async move { query(*sql).execute(tx).await.map(drop) })
-        })
-        .await
+    /// Records that a run continues in this process. After a crash that counts; after a stop in order it does not.
+    pub async fn resume_run(&self, run: &RunId) -> Result<(), StoreError> {
+        self.write(&crash::RESUME_RUN, run.clone(), |run, tx| Box::pin(resume(tx, run))).await
     }
 
     /// Returns a run.
@@ -210,11 +249,6 @@ impl Db {
             Box::pin(of_thread(tx, thread, *limit, *offset))
         })
         .await
-    }
-
-    /// Returns the clients' runs that have not ended, oldest first.
-    pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        self.rows(rows!("WHERE ended IS NULL AND user_id <> '' ORDER BY started, id")).await
     }
 
     /// Returns the runs after which their threads are deleted, and were not yet.
@@ -246,15 +280,54 @@ impl Db {
     }
 }
 
-async fn accept(tx: &mut Tx<'_>, run: &NewClientRun) -> Result<(), StoreError> {
+/// Adds the record of a run of a chat, unless it exists.
+pub(crate) async fn accept_of_chat(
+    tx: &mut Tx<'_>,
+    run: &RunId,
+    thread: &ThreadId,
+    owner: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO runs (id, thread, model, started, origin, owner) VALUES ($1, $2, '', $3, $4, $5)
+        ON CONFLICT (id) DO NOTHING";
+    let insert = query(sql).bind(run.as_str()).bind(thread.as_str()).bind(now);
+    insert.bind(RunOrigin::Chat.as_str()).bind(owner).execute(tx).await.map(drop)
+}
+
+async fn suspend(tx: &mut Tx<'_>, owner: &str) -> Result<(), StoreError> {
+    query("UPDATE runs SET suspended = 1 WHERE ended IS NULL AND owner = $1")
+        .bind(owner)
+        .execute(tx)
+        .await
+        .map(drop)
+}
+
+async fn take_over(tx: &mut Tx<'_>, owner: &str) -> Result<Vec<RunRow>, StoreError> {
+    let sql = rows!(
+        "WHERE ended IS NULL AND (owner IS NULL OR owner <> $1)
+        ORDER BY CASE WHEN begun IS NULL THEN 1 ELSE 0 END, started, id"
+    );
+    let rows = query(sql).bind(owner).fetch_all(&mut *tx).await?;
+    let sql = "UPDATE runs SET owner = $1 WHERE ended IS NULL AND (owner IS NULL OR owner <> $1)";
+    query(sql).bind(owner).execute(tx).await?;
+    Ok(rows)
+}
+
+async fn resume(tx: &mut Tx<'_>, run: &RunId) -> Result<(), StoreError> {
+    let sql = "UPDATE runs SET resumed = resumed + 1 - suspended, suspended = 0 WHERE id = $1";
+    query(sql).bind(run.as_str()).execute(tx).await.map(drop)
+}
+
+async fn accept(tx: &mut Tx<'_>, run: &NewClientRun, owner: &str) -> Result<(), StoreError> {
     threads::used(tx, &run.folder, &run.account, run.now).await?;
     let sql =
-        "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask, deletes_thread)
-        VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9)";
+        "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask, deletes_thread,
+            owner)
+        VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10)";
     let insert = query(sql).bind(run.id.as_str()).bind(run.folder.thread.as_str()).bind(run.now);
     let insert = insert.bind(run.user.as_str()).bind(run.assistant.as_str()).bind(run.request.as_str());
     let insert = insert.bind(run.metadata.as_str()).bind(run.multitask.as_str());
-    insert.bind(i64::from(run.deletes_thread)).execute(tx).await?;
+    insert.bind(i64::from(run.deletes_thread)).bind(owner).execute(tx).await?;
     if let Some((action, others)) = &run.cancels {
         for other in others {
             cancel(tx, other, *action).await?;

@@ -36,7 +36,7 @@ impl FromColumns for ClientThread {
     fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.column::<String, _>("id")?.into(),
-            user: UserId::of(&row.column::<String, _>("user_id")?).unwrap_or_default(),
+            user: UserId::from_raw(&row.column::<String, _>("user_id")?).unwrap_or_default(),
             account: row.column("account")?,
             title: row.column("title")?,
             assistant: row.column("assistant")?,

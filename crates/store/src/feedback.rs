@@ -54,7 +54,7 @@ async fn of_thread(tx: &mut Tx<'_>, thread: &ThreadId, user: &UserId) -> Result<
         id,
         run,
         thread,
-        user: UserId::of(&user).unwrap_or_default(),
+        user: UserId::from_raw(&user).unwrap_or_default(),
         message,
         rating,
         comment,

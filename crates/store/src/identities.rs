@@ -54,7 +54,7 @@ pub struct PartedPerson {
 /// people are never the same user.
 #[must_use]
 pub fn alone(account: &str, person: &str) -> UserId {
-    UserId::of(&format!("{account}\0{person}")).unwrap_or_default()
+    UserId::from_raw(&format!("{account}\0{person}")).unwrap_or_default()
 }
 
 type IdentityColumns = (String, String, String, String, i64);
@@ -114,7 +114,7 @@ async fn identities(tx: &mut Tx<'_>) -> Result<Vec<Identity>, StoreError> {
     let sql = "SELECT account, person, user_id, name, at FROM identities ORDER BY account, person";
     let rows: Vec<IdentityColumns> = query(sql).fetch_all(tx).await?;
     let identity = |(account, person, user, name, at): IdentityColumns| {
-        let user = UserId::of(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let user = UserId::from_raw(&user).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         Ok(Identity { account, person, user, name, at })
     };
     rows.into_iter().map(identity).collect()
@@ -228,7 +228,7 @@ async fn drop_codes(tx: &mut Tx<'_>, account: &str, person: &str) -> Result<(), 
 async fn identity_of(tx: &mut Tx<'_>, account: &str, person: &str) -> Result<Option<UserId>, StoreError> {
     let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
     let user: Option<String> = query(sql).bind(account).bind(person).fetch_optional(tx).await?;
-    let id = |text: String| UserId::of(&text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    let id = |text: String| UserId::from_raw(&text).map_err(|error| StoreError::Corrupt(error.to_string()));
     user.map(id).transpose()
 }
 

@@ -217,7 +217,7 @@ async fn learnings(tx: &mut Tx<'_>, now: i64, limit: i64) -> Result<Vec<Learning
 fn learning(row: LearningColumns) -> Result<Learning, StoreError> {
     let (user, agent, thread, run, account, person, spender, room, due, attempts, priority, first, last) =
         row;
-    let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    let id = |text: &str| UserId::from_raw(text).map_err(|error| StoreError::Corrupt(error.to_string()));
     let room = Some(room).filter(|room| !room.is_empty()).map(|room| id(&room)).transpose()?;
     let spender = Spender { account, person, user: id(&spender)?, room };
     let (user, thread, run, span) = (id(&user)?, thread.into(), run.into(), (first, last));

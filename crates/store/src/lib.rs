@@ -71,7 +71,7 @@ pub use audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STO
 pub use buffer::{BufferLimits, BufferPlace, BufferTake, BufferedMessage};
 pub use choices::{ChoiceOutcome, Offered};
 pub use claim::Claim;
-pub use client_runs::{CancelAction, NewClientRun, RunRow, RunTokens};
+pub use client_runs::{CancelAction, NewClientRun, RunOrigin, RunRow, RunTokens};
 pub use client_threads::{ClientThread, NewThread, ThreadChange};
 pub use clock::now;
 pub use db::Db;

@@ -34,7 +34,7 @@ impl Db {
 async fn merges(tx: &mut Tx<'_>) -> Result<Vec<MemoryMerge>, StoreError> {
     let sql = "SELECT source, target FROM memory_merges ORDER BY source";
     let rows: Vec<(String, String)> = query(sql).fetch_all(tx).await?;
-    let id = |text: &str| UserId::of(text).map_err(|error| StoreError::Corrupt(error.to_string()));
+    let id = |text: &str| UserId::from_raw(text).map_err(|error| StoreError::Corrupt(error.to_string()));
     rows.iter().map(|(source, target)| Ok(MemoryMerge { source: id(source)?, target: id(target)? })).collect()
 }
 

@@ -258,7 +258,7 @@ async fn users(tx: &mut Tx<'_>) -> Result<Vec<(UserId, Option<String>)>, StoreEr
             UNION SELECT user_id FROM feedback) AS known
         LEFT JOIN users ON users.id = known.id WHERE known.id <> '' ORDER BY known.id";
     let rows: Vec<(String, Option<String>)> = query(sql).fetch_all(tx).await?;
-    Ok(rows.into_iter().filter_map(|(id, email)| Some((UserId::of(&id).ok()?, email))).collect())
+    Ok(rows.into_iter().filter_map(|(id, email)| Some((UserId::from_raw(&id).ok()?, email))).collect())
 }
 
 async fn tables(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<PersonTable>, StoreError> {
@@ -333,7 +333,7 @@ async fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMes
                 message.filter(|message| !shared::is_of_other(message, &account, &keys.people))
             {
                 let (thread, run) = (thread.as_str().into(), run.as_str().into());
-                let owner = UserId::of(&owner).unwrap_or_default();
+                let owner = UserId::from_raw(&owner).unwrap_or_default();
                 messages.push(RoomMessage { thread, owner, run, seq, message });
             }
         }

@@ -51,7 +51,7 @@ impl Db {
             self.write(&crash::PROVIDER_LOGIN, login, |login, tx| Box::pin(find_or_add(tx, login))).await?;
         Ok(match found {
             FoundAccount::Known(id) => {
-                let user = UserId::of(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+                let user = UserId::from_raw(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?;
                 let account = self.account_of(&user).await?;
                 account.map_or(ProviderAccount::Unknown, |account| ProviderAccount::Known(Box::new(account)))
             }

@@ -51,7 +51,7 @@ impl Db {
         title: Option<&str>,
         now: i64,
     ) -> impl Future<Output = Result<(), StoreError>> + use<> {
-        let texts = [id.as_str(), thread.as_str(), model].map(str::to_owned);
+        let texts = [id.as_str(), thread.as_str(), model, self.process()].map(str::to_owned);
         let data = (texts, title.map(str::to_owned), now);
         self.write_with_next(&crash::RUN_STARTED, data, |(texts, title, now), tx| {
             Box::pin(started(tx, texts, title.as_deref(), *now))
@@ -107,7 +107,7 @@ async fn titles(tx: &mut Tx<'_>, thread: &ThreadId, run: &RunId) -> Result<RunTi
 
 async fn usage(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
     let [input, output] = ["input", "output"].map(total);
-    let sql = format!("SELECT {input}, {output}, COUNT(*) FROM runs WHERE thread = $1");
+    let sql = format!("SELECT {input}, {output}, COUNT(begun) FROM runs WHERE thread = $1");
     Ok(tally(query(sql).bind(thread.as_str()).fetch_one(tx).await?))
 }
 
@@ -117,12 +117,13 @@ fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
 
 async fn started(
     tx: &mut Tx<'_>,
-    texts: &[String; 3],
+    texts: &[String; 4],
     title: Option<&str>,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO runs (id, thread, model, started, begun, title_found)
-        VALUES ($1, $2, $3, $4, $4, (SELECT title FROM threads WHERE id = $2))
+    // Only the run of an embedding program has no record yet.
+    let sql = "INSERT INTO runs (id, thread, model, owner, started, begun, origin, title_found)
+        VALUES ($1, $2, $3, $4, $5, $5, 'embedded', (SELECT title FROM threads WHERE id = $2))
         ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun, title_found = excluded.title_found
         WHERE runs.begun IS NULL";
     let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));

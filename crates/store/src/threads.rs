@@ -58,7 +58,7 @@ impl FromColumns for ThreadRow {
         Ok(Self {
             id: row.column::<String, _>("id")?.into(),
             account: row.column("account")?,
-            user: UserId::of(&row.column::<String, _>("user_id")?).unwrap_or_default(),
+            user: UserId::from_raw(&row.column::<String, _>("user_id")?).unwrap_or_default(),
             title: row.column("title")?,
             created: row.column("created")?,
             updated: row.column("updated")?,
@@ -234,13 +234,13 @@ pub(crate) async fn used(
 
 /// Makes a thread's folder of its columns.
 fn folder(user: &str, id: String) -> ThreadFolder {
-    ThreadFolder { owner: UserId::of(user).unwrap_or_default(), thread: id.into() }
+    ThreadFolder { owner: UserId::from_raw(user).unwrap_or_default(), thread: id.into() }
 }
 
 async fn owner(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
     let sql = "SELECT user_id FROM threads WHERE id = $1";
     let user: Option<String> = query(sql).bind(thread.as_str()).fetch_optional(tx).await?;
-    Ok(user.map(|user| UserId::of(&user).unwrap_or_default()))
+    Ok(user.map(|user| UserId::from_raw(&user).unwrap_or_default()))
 }
 
 async fn threads(tx: &mut Tx<'_>, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
@@ -295,7 +295,7 @@ macro_rules! unused {
             " FROM threads WHERE id = $1 AND updated <= $2 AND NOT EXISTS (SELECT 1 FROM turns
                 WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)
             AND NOT EXISTS (SELECT 1 FROM runs
-                WHERE runs.thread = threads.id AND ended IS NULL AND runs.user_id <> '')"
+                WHERE runs.thread = threads.id AND ended IS NULL AND runs.origin = 'api')"
             $(, $end)?
         )
     };

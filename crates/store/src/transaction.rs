@@ -21,7 +21,9 @@ pub(crate) struct Transaction {
 impl Transaction {
     /// Returns the transaction of a connection, and the process that has claimed the database: no other process claims
     /// it before the transaction ends.
-    pub(crate) async fn of(connection: &mut AnyConnection) -> Result<(Self, Option<String>), StoreError> {
+    pub(crate) async fn current(
+        connection: &mut AnyConnection,
+    ) -> Result<(Self, Option<String>), StoreError> {
         let sql = "SELECT txid_current(), pg_backend_pid(), (SELECT name FROM owner WHERE id = 1 FOR SHARE)";
         let (id, pid, owner) = sqlx::query_as(sql).fetch_one(connection).await?;
         Ok((Self { id, pid }, owner))

@@ -4,7 +4,7 @@
 //! that moment, in the same transaction. So each event has exactly one reply to wait for.
 
 use crate::{
-    Db, InboxItemId, StoreError, TurnId, crash,
+    Db, InboxItemId, StoreError, TurnId, client_runs, crash,
     messages::{self, Recorded},
     statement::{Columns, FromColumns, Tx, query},
     thread_people, threads,
@@ -86,20 +86,15 @@ pub struct TurnRow {
     pub attempts: i64,
     /// When delivering may be tried next.
     pub next_at: i64,
-    /// How often a restart took it up again, after a death of the process.
-    pub resumed: i64,
-    /// Whether the process that worked on it was stopped in order.
-    pub suspended: bool,
     /// When it was opened.
     pub created: i64,
-    /// Whether people took the goal back that its run works towards.
-    pub goal_dropped: bool,
 }
 
 impl Db {
-    /// Opens a turn and makes the events its own.
+    /// Opens a turn, with the record of its run, and makes the events its own.
     pub async fn open_turn(&self, turn: &NewTurn) -> Result<(), StoreError> {
-        self.write(&crash::OPEN_TURN, turn.clone(), |turn, tx| Box::pin(open(tx, turn))).await
+        let data = (turn.clone(), self.process().to_owned());
+        self.write(&crash::OPEN_TURN, data, |(turn, owner), tx| Box::pin(open(tx, turn, owner))).await
     }
 
     /// Adds events to a turn: these people sent them to the run while it worked. A turn whose reply is
@@ -143,17 +138,6 @@ impl Db {
     pub async fn conclude(&self, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
         let data = (turn.clone(), final_view.to_owned());
         self.write(&crash::CONCLUDE, data, |(turn, view), tx| Box::pin(conclude(tx, turn, view))).await
-    }
-
-    /// Notes that a restart takes an open turn up again.
-    pub async fn resume(&self, turn: &TurnId) -> Result<(), StoreError> {
-        self.write(&crash::RESUME, turn.clone(), |turn, tx| Box::pin(resume(tx, turn))).await
-    }
-
-    /// Notes of the turns of these runs that the process stops in order: a restart that takes them up is not the end
-    /// of a death.
-    pub async fn suspend_turns(&self, runs: Vec<RunId>) -> Result<(), StoreError> {
-        self.write(&crash::SUSPEND, runs, |runs, tx| Box::pin(suspend(tx, runs))).await
     }
 
     /// Takes events away from a turn whose reply is not known yet: they were meant for its run and came
@@ -216,7 +200,7 @@ async fn count(tx: &mut Tx<'_>, sql: &'static str, key: &str) -> Result<i64, Sto
 
 async fn open_turns(tx: &mut Tx<'_>) -> Result<Vec<TurnRow>, StoreError> {
     let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
-        next_at, resumed, suspended, created, goal_dropped FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
+        next_at, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
     let mut turns: Vec<TurnRow> = query(sql).fetch_all(&mut *tx).await?;
     let mut items = claimed(tx).await?;
     for turn in &mut turns {
@@ -250,15 +234,12 @@ impl FromColumns for TurnRow {
             final_view: row.column("final_view")?,
             attempts: row.column("attempts")?,
             next_at: row.column("next_at")?,
-            resumed: row.column("resumed")?,
-            suspended: row.column::<i64, _>("suspended")? != 0,
             created: row.column("created")?,
-            goal_dropped: row.column::<i64, _>("goal_dropped")? != 0,
         })
     }
 }
 
-async fn open(tx: &mut Tx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
+async fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO turns
         (id, conversation, account, thread, run, placement, final_view, next_at, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
@@ -279,6 +260,9 @@ async fn open(tx: &mut Tx<'_>, turn: &NewTurn) -> Result<(), StoreError> {
             return Err(StoreError::Conflict("the conversation talks to another thread"));
         }
         threads::belongs(tx, folder, &turn.account, turn.now).await?;
+        if let Some(run) = &turn.run {
+            client_runs::accept_of_chat(tx, run, &folder.thread, owner, turn.now).await?;
+        }
     }
     thread_people::join(tx, &turn.id, &turn.people).await?;
     claim(tx, &turn.id, &turn.items).await
@@ -299,23 +283,9 @@ async fn join(
 }
 
 async fn drop_goal(tx: &mut Tx<'_>, turn: &TurnId) -> Result<(), StoreError> {
-    let sql = "UPDATE turns SET goal_dropped = 1 WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
+    let sql = "UPDATE runs SET goal_dropped = 1 WHERE id =
+        (SELECT run FROM turns WHERE id = $1 AND delivered IS NULL AND parked IS NULL)";
     changed(query(sql).bind(&turn.0).execute(tx).await?)
-}
-
-async fn resume(tx: &mut Tx<'_>, turn: &TurnId) -> Result<(), StoreError> {
-    let sql = "UPDATE turns SET resumed = resumed + 1 - suspended, suspended = 0
-        WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
-    changed(query(sql).bind(&turn.0).execute(tx).await?)
-}
-
-async fn suspend(tx: &mut Tx<'_>, runs: &[RunId]) -> Result<(), StoreError> {
-    let sql = "UPDATE turns SET suspended = 1
-        WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run = $1";
-    for run in runs {
-        query(sql).bind(run.as_str()).execute(tx).await?;
-    }
-    Ok(())
 }
 
 async fn leave(tx: &mut Tx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {

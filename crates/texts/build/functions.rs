@@ -21,7 +21,7 @@ pub(crate) fn functions(catalogues: &[Catalogue]) -> Result<String, String> {
             catalogues.iter().filter_map(|one| one.texts.get(name)).flat_map(CatalogueText::arguments);
         arguments.extend(others.filter(|(_, count)| *count));
         functions.push_str("/// ```text\n");
-        text.shown().lines().for_each(|line| add(&mut functions, format_args!("/// {line}\n")));
+        text.doc_text().lines().for_each(|line| add(&mut functions, format_args!("/// {line}\n")));
         add(&mut functions, format_args!("/// ```\n#[must_use]\npub fn {name}(self"));
         add(&mut samples, format_args!("(\"{name}\", language.{name}("));
         for (argument, count) in &arguments {
@@ -82,11 +82,11 @@ impl CatalogueText {
     }
 
     /// Returns the text for the documentation.
-    fn shown(&self) -> String {
+    fn doc_text(&self) -> String {
         let piece = |piece: &TextPiece| match piece {
             TextPiece::Words(words) => words.clone(),
             TextPiece::Argument(name) => format!("{{{name}}}"),
-            TextPiece::Plural { other, .. } => other.shown(),
+            TextPiece::Plural { other, .. } => other.doc_text(),
         };
         self.pieces.iter().map(piece).collect()
     }

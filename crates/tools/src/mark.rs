@@ -11,7 +11,7 @@ pub(crate) fn mark(path: &str, bytes: &[u8]) -> Update {
 /// Fails unless the agent knows the file's exact contents, or only its own calls have changed them since.
 pub(crate) fn knows(cx: &ToolCx, file: &EditedFile, path: &str, bytes: &[u8]) -> Result<(), ToolError> {
     let now = digest(bytes);
-    match cx.marks.of(&plain(path)) {
+    match cx.marks.digest(&plain(path)) {
         Some(known) if known == now || file.led(known, &now) => Ok(()),
         Some(_) => Err(ToolError(format!("{path} has changed since you read it: read it again first"))),
         None => Err(unread(path)),

@@ -71,7 +71,7 @@ async fn resumed(chat: &str, shared: &Shared) -> Vec<TranscriptLine> {
     let turns = shared.db.open_turns().await.unwrap_or_default();
     let own = turns.into_iter().filter(|turn| turn.conversation == conversation);
     let handles = own.filter_map(|turn| serde_json::from_str::<ReplyHandle>(&turn.handle?).ok());
-    handles.flat_map(|handle| handle.messages).map(|id| TranscriptLine::told(id, "", false)).collect()
+    handles.flat_map(|handle| handle.messages).map(|id| TranscriptLine::by_agent(id, "", false)).collect()
 }
 
 /// Adds to a transcript the lines that it does not have.

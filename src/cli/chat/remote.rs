@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn events_are_read_and_strange_ones_passed_over() {
-        let line = TranscriptLine::told("1".into(), "*hi*", true);
+        let line = TranscriptLine::by_agent("1".into(), "*hi*", true);
         let data = r#"{"id":"1","from":"pudu","text":"*hi*","html":"<p></p>","done":true,"new":1}"#;
         assert_eq!(change("line", data), Some(TranscriptChange::Line(line.clone())));
         assert_eq!(

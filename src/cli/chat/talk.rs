@@ -195,11 +195,11 @@ mod tests {
     use super::*;
 
     fn pudu(id: &str, text: &str, done: bool) -> TranscriptLine {
-        TranscriptLine::told(id.into(), text, done)
+        TranscriptLine::by_agent(id.into(), text, done)
     }
 
     fn you(text: &str) -> TranscriptLine {
-        TranscriptLine::said(text.into(), text)
+        TranscriptLine::by_person(text.into(), text)
     }
 
     fn texts(lines: &[TranscriptLine]) -> Vec<&str> {

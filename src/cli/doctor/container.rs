@@ -8,7 +8,7 @@ use pudu_daemon::machine::Machine;
 /// Checks the engine, creates a container and attempts to escape from it.
 pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotConfig) -> Vec<Check> {
     let settings = machine.settings(docker, hot);
-    let found = match containers::DockerEngine::new(settings.clone()).look().await {
+    let found = match containers::DockerEngine::new(settings.clone()).check_engine().await {
         Ok(found) => found,
         Err(error) => {
             let help = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
@@ -17,7 +17,7 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotCon
     };
     let root = if found.rootless { ", without root" } else { "" };
     let engine = format!("{} (API {}) at {}{root}", found.version, found.api, docker.host);
-    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.words(hot))];
+    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.describe_sandbox(hot))];
     checks.push(match found.image {
         true => Check::good("image", format!("{} is there", docker.image)),
         false => {

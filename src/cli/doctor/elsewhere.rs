@@ -23,7 +23,7 @@ pub(super) async fn check(
     hot: &HotConfig,
     found: Result<String, SandboxError>,
 ) -> Vec<Check> {
-    let words = machine.words(hot);
+    let words = machine.describe_sandbox(hot);
     let said = match found {
         Ok(said) => said,
         Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],

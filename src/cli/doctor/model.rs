@@ -24,7 +24,7 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
         return Check::bad(what, "no HTTP client can be made", "see the log");
     };
     let place = settings.base_url.host_str().unwrap_or_default();
-    match look(&http, settings).await {
+    match detect_kind(&http, settings).await {
         Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", settings.model)),
         Ok(ServerKind::Refused) => {
             Check::bad(what, format!("{place} refused the key"), "see `api_key` of this model")
@@ -37,7 +37,7 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
             let mut longer = settings.base_url.clone();
             longer.set_path(&format!("{}/v1", longer.path().trim_end_matches('/')));
             let longer = ModelSettings { base_url: longer, ..settings.clone() };
-            let help = match look(&http, &longer).await {
+            let help = match detect_kind(&http, &longer).await {
                 Ok(ServerKind::Api | ServerKind::Refused) => {
                     format!("write `base_url: {}`", net::shown_url(&longer.base_url))
                 }
@@ -66,13 +66,13 @@ enum ServerKind {
 }
 
 /// Determines the kind of server.
-async fn look(http: &Client, settings: &ModelSettings) -> Result<ServerKind, Error> {
+async fn detect_kind(http: &Client, settings: &ModelSettings) -> Result<ServerKind, Error> {
     // A provider would also reject a key that is not a valid header value.
     let (Ok(list), Ok(empty)) = (settings.list_request(http), settings.empty_request(http)) else {
         return Ok(ServerKind::Refused);
     };
     let list = ask(list).await?;
-    if let Some(kind) = told(&list) {
+    if let Some(kind) = kind_from_status(&list) {
         return Ok(kind);
     }
     if is_json(&list) && list.status().is_success() && is_list(&start_of(list).await?) {
@@ -83,11 +83,11 @@ async fn look(http: &Client, settings: &ModelSettings) -> Result<ServerKind, Err
     // does not exist.
     let is_api =
         is_json(&chat) && chat.status().is_client_error() && !matches!(chat.status().as_u16(), 404 | 405);
-    Ok(told(&chat).unwrap_or(if is_api { ServerKind::Api } else { ServerKind::NoApi }))
+    Ok(kind_from_status(&chat).unwrap_or(if is_api { ServerKind::Api } else { ServerKind::NoApi }))
 }
 
 /// Returns the kind if the status alone determines it.
-fn told(answer: &Response) -> Option<ServerKind> {
+fn kind_from_status(answer: &Response) -> Option<ServerKind> {
     match answer.status().as_u16() {
         401 | 403 => Some(ServerKind::Refused),
         status @ 500.. => Some(ServerKind::Broken(status)),

@@ -7,7 +7,7 @@ use super::{
         account_state::{ApiRoute, DiscordAccountState},
         failure::DiscordError,
         permissions::may_read,
-        text::{name, words},
+        text::{name, parse_text},
         wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, made},
     },
     DiscordDecoder, answered, file,
@@ -126,7 +126,7 @@ impl DiscordDecoder<'_> {
 
     /// Returns the words of a text that is not for the bot. A mention of the bot stays in it.
     fn read(&self, text: &str, people: &[DiscordUser]) -> String {
-        words(text, "", people, self.places).text
+        parse_text(text, "", people, self.places).text
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
         account_state::SlackAccountState,
         blocks,
         failure::SlackError,
-        text::words,
+        text::parse_text,
         wire::{HistoryPage, MembersPage, SlackAttachment, SlackIdentity, SlackMessage},
     },
     attachment, millis,
@@ -113,7 +113,7 @@ impl PieceContext<'_> {
 
     /// Returns the words of a text with names in place of ids.
     fn read(&self, text: &str) -> String {
-        words(text, "", self.names).text
+        parse_text(text, "", self.names).text
     }
 
     /// Returns a message as one piece, with the words and files of its cards.

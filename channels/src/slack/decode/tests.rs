@@ -18,7 +18,7 @@ fn read(event: Value, ours: bool) -> Option<Inbound> {
     let (me, commands) = (me(), commands());
     let decoder = SlackDecoder { account: "slack", me: &me, require_mention: true, commands: &commands };
     let event: SlackMessage = serde_json::from_value(event).unwrap();
-    let heard = decoder.hear(&event, Some("T1"))?;
+    let heard = decoder.read_event(&event, Some("T1"))?;
     let names = HashMap::from([("U1".to_owned(), "Ada".to_owned()), ("U2".to_owned(), "Bob".to_owned())]);
     decoder.decode(&heard, &DecodeContext { names, ours })
 }

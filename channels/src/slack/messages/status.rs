@@ -19,7 +19,7 @@ pub(super) struct ThreadStatus {
 
 impl ThreadStatus {
     /// A reply that a restart cut may have left words behind.
-    pub(super) fn of(target: &ReplyTarget) -> Self {
+    pub(super) fn from_target(target: &ReplyTarget) -> Self {
         let thinking = target.language.is_thinking();
         let left = target.saved.as_ref().map(|_| (thinking.to_owned(), Instant::now()));
         Self { shown: Mutex::new(left), thinking }

@@ -186,7 +186,7 @@ impl World {
     }
 
     fn answer(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
-        self.log.push(told(call));
+        self.log.push(render_call(call));
         match self.fault(call) {
             Some(PlannedFault::Fails(error)) => Err(error),
             Some(PlannedFault::Lost) => {
@@ -248,7 +248,7 @@ impl World {
 }
 
 /// Returns a call as a line of the log.
-fn told(call: &TelegramCall) -> String {
+fn render_call(call: &TelegramCall) -> String {
     match call {
         TelegramCall::Send { text, .. } => format!("send {}", text.body),
         TelegramCall::Edit { id, text } => format!("edit {id} {}", text.body),

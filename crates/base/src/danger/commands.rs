@@ -24,11 +24,11 @@ pub fn commands(script: &str) -> Result<Vec<Vec<String>>, Danger> {
         return Err(Danger::Long);
     }
     let mut found = Vec::new();
-    look(script, MAX_SUBSTITUTION_DEPTH, &mut found)?;
+    collect_commands(script, MAX_SUBSTITUTION_DEPTH, &mut found)?;
     Ok(found)
 }
 
-fn look(script: &str, depth: usize, found: &mut Vec<Vec<String>>) -> ScriptResult<()> {
+fn collect_commands(script: &str, depth: usize, found: &mut Vec<Vec<String>>) -> ScriptResult<()> {
     let depth = depth.checked_sub(1).ok_or(Danger::Deep)?;
     all(&script::read(script, depth)?, depth, found)
 }
@@ -78,7 +78,7 @@ fn shell(
     let (options, operands) = arguments.split_at(options);
     let takes_text = options.iter().any(|word| !word.text.starts_with("--") && word.text.contains('c'));
     let text = operands.first().filter(|_| takes_text).map(|word| word.text.as_str());
-    text.or(input).map_or(Ok(()), |text| look(text, depth, found))
+    text.or(input).map_or(Ok(()), |text| collect_commands(text, depth, found))
 }
 
 /// Looks at the commands that `find` runs.

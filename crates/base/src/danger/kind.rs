@@ -48,7 +48,7 @@ pub enum Danger {
 impl Danger {
     /// Returns the danger in a few words.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Quotes => "its quotes do not close",
             Self::Brackets => "its brackets do not close",

@@ -10,7 +10,7 @@ const DEEP: Option<&str> = Some("it is nested too deep to look through");
 
 /// Says in words what is found.
 fn find(script: &str) -> Option<&'static str> {
-    super::find(script).map(Danger::words)
+    super::find(script).map(Danger::describe)
 }
 
 #[track_caller]

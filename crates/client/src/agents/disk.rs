@@ -28,7 +28,8 @@ pub(super) fn owners(users: &Path) -> Vec<UserId> {
     let folders = fs::read_dir(users).into_iter().flatten().flatten();
     let user = |folder: fs::DirEntry| {
         let name = folder.file_name().into_string().ok()?;
-        let user = UserId::of(&name).ok().filter(|user| user.as_str() == name && *user != UserId::local())?;
+        let user =
+            UserId::from_raw(&name).ok().filter(|user| user.as_str() == name && *user != UserId::local())?;
         (!names(&[(folder.path().join("agents"), AgentPlace::Own)]).is_empty()).then_some(user)
     };
     let mut owners: Vec<UserId> = folders.filter_map(user).collect();

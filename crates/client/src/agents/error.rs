@@ -86,7 +86,7 @@ impl AgentError {
 
     /// Returns the error without paths of this machine, which go to the log.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn public_message(&self) -> String {
         match self {
             Self::Io { path, why } => {
                 tracing::error!(path = %path.display(), %why, "failed to read or write agent files");

@@ -49,8 +49,8 @@ pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String>
     let config = mapping(folder)?;
     let wrong = |why: String| format!("its {CONFIG} cannot be used: {why}");
     let profile = AgentProfile {
-        about: words(&config, "description").map_err(wrong)?.unwrap_or_default(),
-        model: words(&config, "model").map_err(wrong)?,
+        about: optional_text(&config, "description").map_err(wrong)?.unwrap_or_default(),
+        model: optional_text(&config, "model").map_err(wrong)?,
         thinking: thinking(&config).map_err(wrong)?,
         sampling: sampling(&config).map_err(wrong)?,
         tool_groups: names(&config, "tool_groups").map_err(wrong)?,
@@ -152,7 +152,7 @@ pub(super) fn soul(text: &str) -> AgentFile {
     (SOUL, format!("{}\n", text.trim_end()).into_bytes())
 }
 
-fn words(config: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+fn optional_text(config: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match config.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
@@ -167,7 +167,7 @@ fn thinking(config: &Map<String, Value>) -> Result<Option<Thinking>, String> {
         Some(Value::Bool(enabled)) => Some(*enabled),
         Some(_) => return Err("`thinking_enabled` is neither true nor false".to_owned()),
     };
-    let effort = words(config, "reasoning_effort")?;
+    let effort = optional_text(config, "reasoning_effort")?;
     let thinking = Thinking::of_options(enabled, effort.as_deref());
     match (effort, thinking) {
         (Some(_), None) => Err("`reasoning_effort` is none of low, medium, high".to_owned()),

@@ -332,7 +332,7 @@ fn a_user_finds_shared_agents_and_their_own_and_changes_their_own_alone() {
     write(&home, "users/ada/agents/poet", "", "Ada's.");
     write(&home, "users/ada/agents/clerk", "", "Hidden.");
     write(&home, "users/bob/agents/poet", "", "Bob's.");
-    let (ada, bob) = (UserId::of("ada").unwrap(), UserId::of("bob").unwrap());
+    let (ada, bob) = (UserId::from_raw("ada").unwrap(), UserId::from_raw("bob").unwrap());
     assert_eq!(shared.owners(), [ada.clone(), bob.clone()]);
     let of = |user: &UserId| shared.for_user(Some(user), false);
     let found =

@@ -50,7 +50,7 @@ impl Meter {
     }
 
     /// Makes the meter of a task's run.
-    pub(crate) fn of(client: &Client, task: &RunTask) -> Self {
+    pub(crate) fn for_task(client: &Client, task: &RunTask) -> Self {
         Self::new(client, task.thread.clone(), task.run.clone(), task.spender())
     }
 
@@ -103,7 +103,7 @@ impl Meter {
             // Memory learns from a conversation after its run, so the run's own budget does not apply.
             let is_of_run =
                 |rule: &BudgetRule| rule.scope == BudgetScope::Run && caller == ModelCaller::Memory;
-            let rules = setup.rules.of(Some(&self.run), &self.spender);
+            let rules = setup.rules.rules_for(Some(&self.run), &self.spender);
             let rules: Vec<_> = rules.filter(|(rule, _)| !is_of_run(rule)).collect();
             if rules.is_empty() {
                 return Ok(());
@@ -249,7 +249,7 @@ impl Meter {
         &self,
         setup: &'s BudgetSetup,
     ) -> Result<Vec<(&'s BudgetRule, String, BudgetStanding)>, StoreError> {
-        let rules: Vec<_> = setup.rules.of(Some(&self.run), &self.spender).collect();
+        let rules: Vec<_> = setup.rules.rules_for(Some(&self.run), &self.spender).collect();
         if rules.is_empty() {
             return Ok(Vec::new());
         }
@@ -375,7 +375,7 @@ impl OpenCall {
     ///
     /// # Errors
     /// When a budget does not allow another attempt.
-    pub(super) async fn hear(&mut self, delta: &Delta) -> Result<(), ModelError> {
+    pub(super) async fn on_delta(&mut self, delta: &Delta) -> Result<(), ModelError> {
         match delta {
             Delta::Text(text) | Delta::Reasoning(text) => self.heard += text.len() as u64,
             Delta::Call(call) => self.heard += (call.name.len() + call.args.to_string().len()) as u64,

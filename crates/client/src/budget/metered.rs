@@ -90,7 +90,7 @@ impl Metering {
 
 async fn read(mut reply: ModelStream, mut call: Box<OpenCall>) -> MeteredNext {
     match reply.next().await? {
-        Ok(delta) => match call.hear(&delta).await {
+        Ok(delta) => match call.on_delta(&delta).await {
             Ok(()) => Some((Ok(delta), Metering::Reading { reply, call })),
             Err(refused) => Some((Err(refused), Metering::Over)),
         },

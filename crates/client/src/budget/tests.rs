@@ -130,7 +130,7 @@ impl Scene {
 
     async fn run(&self, run: &str) -> RunEnd {
         let input = vec![Human::new(run, "Hello")];
-        let room = Some(UserId::of("room").unwrap());
+        let room = Some(UserId::from_raw("room").unwrap());
         let task = RunTask { input, room, ..RunTask::new(format!("thread-{run}").into(), run.into()) };
         self.client.start(task, Control::default()).ended().await.unwrap()
     }
@@ -274,7 +274,8 @@ async fn a_room_is_not_told_of_a_persons_budget() {
     let limits = [rule(BudgetScope::Person, 10_000), rule(BudgetScope::Account, 10_000)];
     let scene = Scene::new([model], rules(limits)).await;
     let meter = |room: Option<&str>| {
-        let spender = Spender { room: room.map(|room| UserId::of(room).unwrap()), ..Spender::default() };
+        let spender =
+            Spender { room: room.map(|room| UserId::from_raw(room).unwrap()), ..Spender::default() };
         Meter::new(&scene.client, "thread".into(), "run".into(), spender)
     };
     assert_eq!(scene.run("one").await.outcome, Outcome::Success);

@@ -13,7 +13,7 @@ impl Client {
     /// # Errors
     /// When its files cannot be read.
     pub async fn get_memory(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
-        shown(self.memories().read(of).await)
+        document_to_json(self.memories().read(of).await)
     }
 
     /// Returns a memory, as [`Client::get_memory`] does: there is no cache to clear.
@@ -55,7 +55,7 @@ impl Client {
     /// # Errors
     /// When it is empty, too long or already known, or the files cannot be written.
     pub async fn create_memory_fact(&self, of: &MemoryOf, fact: AddedFact) -> Result<Value, MemoryTrouble> {
-        shown(self.memories().add(of, fact.into()).await)
+        document_to_json(self.memories().add(of, fact.into()).await)
     }
 
     /// Changes a fact, and returns the memory with it.
@@ -68,7 +68,7 @@ impl Client {
         id: &str,
         change: FactChange,
     ) -> Result<Value, MemoryTrouble> {
-        shown(self.memories().edit(of, id, change.into()).await)
+        document_to_json(self.memories().edit(of, id, change.into()).await)
     }
 
     /// Deletes a fact, and returns the memory without it.
@@ -97,6 +97,6 @@ impl Client {
     }
 }
 
-fn shown(document: Result<MemoryDocument, MemoryTrouble>) -> Result<Value, MemoryTrouble> {
+fn document_to_json(document: Result<MemoryDocument, MemoryTrouble>) -> Result<Value, MemoryTrouble> {
     document.map(|document| document.to_json(DocumentDetail::Api))
 }

@@ -34,7 +34,8 @@ impl Client {
         enabled: bool,
     ) -> Result<ListedSkill, SkillError> {
         let (whose, name) = (whose.clone(), name.to_owned());
-        let entry = self.with_skills(move |skills| skills.of(&whose).set_enabled(&name, enabled)).await?;
+        let entry =
+            self.with_skills(move |skills| skills.for_user(&whose).set_enabled(&name, enabled)).await?;
         Ok(ListedSkill::from(&entry))
     }
 

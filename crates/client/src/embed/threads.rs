@@ -56,7 +56,7 @@ impl Client {
     /// Writes a thread as lists show it.
     #[must_use]
     pub fn listed(&self, thread: &ClientThread) -> ListedThread {
-        ListedThread::of(thread, !self.live_runs(&thread.id).is_empty())
+        ListedThread::from_thread(thread, !self.live_runs(&thread.id).is_empty())
     }
 
     /// Writes a thread with its values.

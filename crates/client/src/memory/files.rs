@@ -265,7 +265,7 @@ impl Memories {
         pudu_store::crash::point("memory.merged_files");
         self.db.move_turns(&merge.source, &merge.target).await?;
         for done in &merged.agents {
-            self.index(&MemoryOf::of(&done.document.scope), done).await?;
+            self.index(&MemoryOf::from_scope(&done.document.scope), done).await?;
         }
         self.db.memory_merged(merge).await?;
         Ok(self.db.purge_write_log().await?)
@@ -276,7 +276,7 @@ impl Memories {
         let before = now() - millis(age);
         let agents = self.work(|store, _| store.everybody()).await?;
         for scope in agents {
-            let of = MemoryOf::of(&scope);
+            let of = MemoryOf::from_scope(&scope);
             let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {
                 Ok(((), store.expire(scope, before, now)?))
             };
@@ -323,8 +323,8 @@ mod tests {
     use pudu_base::UserId;
     use pudu_store::DbLocation;
 
-    fn of(agent: Option<&str>) -> MemoryOf {
-        MemoryOf { user: UserId::of("ada").unwrap(), agent: agent.map(str::to_owned) }
+    fn memory_of(agent: Option<&str>) -> MemoryOf {
+        MemoryOf { user: UserId::from_raw("ada").unwrap(), agent: agent.map(str::to_owned) }
     }
 
     async fn memories(home: &Path) -> Memories {
@@ -341,13 +341,14 @@ mod tests {
     async fn with_a_fact_goes_what_was_said_of_it_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let memories = memories(home.path()).await;
-        let id = memories.remember(&of(None), "Keeps a falcon named Quillon", "U1", "Ada").await.unwrap();
+        let id =
+            memories.remember(&memory_of(None), "Keeps a falcon named Quillon", "U1", "Ada").await.unwrap();
         let turn = |doc: &str, text: &str| RecallEntry {
             kind: RecallKind::Turn,
             doc: doc.to_owned(),
             text: text.to_owned(),
             ..entry(
-                &of(None),
+                &memory_of(None),
                 &Fact::new(FactId::new(doc).unwrap(), text, FactCategory::Goal, 1.0, <_>::default()),
             )
         };
@@ -356,10 +357,10 @@ mod tests {
             turn("m2", "A falcon is a bird, as is a kestrel."),
         ];
         memories.db.index(&turns).await.unwrap();
-        assert_eq!(found(&memories, &of(None), "falcon").await, (1, 2));
-        memories.forget(&of(None), &id).await.unwrap();
-        assert_eq!(found(&memories, &of(None), "falcon").await, (0, 1));
-        assert!(memories.forget(&of(None), &id).await.is_err(), "there is none any more");
+        assert_eq!(found(&memories, &memory_of(None), "falcon").await, (1, 2));
+        memories.forget(&memory_of(None), &id).await.unwrap();
+        assert_eq!(found(&memories, &memory_of(None), "falcon").await, (0, 1));
+        assert!(memories.forget(&memory_of(None), &id).await.is_err(), "there is none any more");
     }
 
     /// As DeerFlow would: another handle knows nothing of the first one's index, and a file is removed by hand.
@@ -367,8 +368,8 @@ mod tests {
     async fn facts_that_another_program_wrote_or_deleted_are_indexed_with_the_next_question() {
         let home = tempfile::tempdir().unwrap();
         let memories = memories(home.path()).await;
-        let id = memories.remember(&of(None), "Keeps a falcon", "U1", "Ada").await.unwrap();
-        memories.read_indexed(&of(None)).await.unwrap();
+        let id = memories.remember(&memory_of(None), "Keeps a falcon", "U1", "Ada").await.unwrap();
+        memories.read_indexed(&memory_of(None)).await.unwrap();
         let store = MemoryStore::new(home.path().to_owned(), MemoryOptions::default());
         let fact = NewFact {
             content: "Owns a sailing boat".to_owned(),
@@ -377,14 +378,14 @@ mod tests {
             source: FactSource::manual(),
             origin: None,
         };
-        store.add(&of(None).scope().unwrap(), fact, now()).unwrap();
-        assert_eq!(found(&memories, &of(None), "boat").await, (0, 0));
-        memories.read_indexed(&of(None)).await.unwrap();
-        assert_eq!(found(&memories, &of(None), "boat").await, (1, 0));
-        store.forget(&of(None).scope().unwrap(), &[FactId::new(&id).unwrap()], now()).unwrap();
-        memories.read_indexed(&of(None)).await.unwrap();
-        assert_eq!(found(&memories, &of(None), "falcon").await, (0, 0));
-        assert_eq!(found(&memories, &of(None), "boat").await, (1, 0));
+        store.add(&memory_of(None).scope().unwrap(), fact, now()).unwrap();
+        assert_eq!(found(&memories, &memory_of(None), "boat").await, (0, 0));
+        memories.read_indexed(&memory_of(None)).await.unwrap();
+        assert_eq!(found(&memories, &memory_of(None), "boat").await, (1, 0));
+        store.forget(&memory_of(None).scope().unwrap(), &[FactId::new(&id).unwrap()], now()).unwrap();
+        memories.read_indexed(&memory_of(None)).await.unwrap();
+        assert_eq!(found(&memories, &memory_of(None), "falcon").await, (0, 0));
+        assert_eq!(found(&memories, &memory_of(None), "boat").await, (1, 0));
     }
 
     #[tokio::test]
@@ -392,19 +393,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let memories = memories(home.path()).await;
         for agent in [None, Some("poet")] {
-            memories.remember(&of(agent), "Likes tea", "U1", "Ada").await.unwrap();
+            memories.remember(&memory_of(agent), "Likes tea", "U1", "Ada").await.unwrap();
         }
         memories.forget_older(Duration::from_secs(3_600)).await.unwrap();
-        assert_eq!(found(&memories, &of(None), "tea").await, (1, 0));
+        assert_eq!(found(&memories, &memory_of(None), "tea").await, (1, 0));
         // A moment in the future makes the facts old.
         let before = now() + 1_000;
         for agent in [None, Some("poet")] {
             let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {
                 Ok(((), store.expire(scope, before, now)?))
             };
-            memories.change(&of(agent), expire).await.unwrap();
-            assert_eq!(found(&memories, &of(agent), "tea").await, (0, 0));
-            assert!(memories.read(&of(agent)).await.unwrap().facts.is_empty());
+            memories.change(&memory_of(agent), expire).await.unwrap();
+            assert_eq!(found(&memories, &memory_of(agent), "tea").await, (0, 0));
+            assert!(memories.read(&memory_of(agent)).await.unwrap().facts.is_empty());
         }
     }
 
@@ -412,20 +413,20 @@ mod tests {
     async fn an_export_comes_back_and_garbage_does_not() {
         let home = tempfile::tempdir().unwrap();
         let memories = memories(home.path()).await;
-        memories.remember(&of(None), "Likes tea", "U1", "Ada").await.unwrap();
-        let document = memories.export(&of(None)).await.unwrap();
-        memories.remember(&of(None), "Has a car", "U1", "Ada").await.unwrap();
-        assert_eq!(memories.import(&of(None), document.clone()).await.unwrap(), 1);
-        assert_eq!(memories.export(&of(None)).await.unwrap()["facts"], document["facts"]);
-        assert_eq!(found(&memories, &of(None), "car").await, (0, 0));
+        memories.remember(&memory_of(None), "Likes tea", "U1", "Ada").await.unwrap();
+        let document = memories.export(&memory_of(None)).await.unwrap();
+        memories.remember(&memory_of(None), "Has a car", "U1", "Ada").await.unwrap();
+        assert_eq!(memories.import(&memory_of(None), document.clone()).await.unwrap(), 1);
+        assert_eq!(memories.export(&memory_of(None)).await.unwrap()["facts"], document["facts"]);
+        assert_eq!(found(&memories, &memory_of(None), "car").await, (0, 0));
         for bad in [
             Value::Null,
             serde_json::json!([1]),
             serde_json::json!({"facts": 7}),
             serde_json::json!({"a": 1}),
         ] {
-            assert!(memories.import(&of(None), bad.clone()).await.is_err(), "{bad}");
+            assert!(memories.import(&memory_of(None), bad.clone()).await.is_err(), "{bad}");
         }
-        assert_eq!(found(&memories, &of(None), "tea").await, (1, 0), "nothing was lost by it");
+        assert_eq!(found(&memories, &memory_of(None), "tea").await, (1, 0), "nothing was lost by it");
     }
 }

@@ -9,7 +9,7 @@ mod failure;
 mod turns;
 
 use failure::{AfterFailure, LearnError};
-pub(super) use turns::said;
+pub(super) use turns::transcript_turns;
 
 use super::{
     recall::notes,
@@ -275,13 +275,13 @@ impl Reading<'_> {
             let new = unread(&state, &learning.span, [read.as_deref(), applied.as_deref()]);
             let new = self.without_who_is_off(new).await?;
             self.index(&turns(&self.of, learning, &new)).await?;
-            let transcript = Transcript::of(&new.iter().filter_map(turn).collect::<Vec<_>>());
+            let transcript = Transcript::from_turns(&new.iter().filter_map(turn).collect::<Vec<_>>());
             // Without a statement a fact would have no evidence, and a call is not worth its price.
             let transcript = transcript.filter(|transcript| transcript.has_statement());
             if let Some(transcript) = transcript.filter(|_| !self.memory.model.only_echoes()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
                 let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
-                return self.extract(document, transcript, told, (applied, mark)).await;
+                return self.extract(document, transcript, told, applied, mark).await;
             }
         }
         self.done(&last).await
@@ -346,10 +346,11 @@ impl Reading<'_> {
         document: MemoryDocument,
         transcript: Transcript,
         recalled: Vec<String>,
-        (before, mark): (Option<String>, LearntMark),
+        before: Option<String>,
+        mark: LearntMark,
     ) -> Result<(), LearnError> {
         let options = self.memory.rules.options.clone();
-        let offered = OfferedFacts::of(&document, &transcript, &options, now());
+        let offered = OfferedFacts::from_document(&document, &transcript, &options, now());
         let asked = prompt(&document, &transcript, &offered);
         let request = Request {
             system: asked.system.to_owned(),

@@ -18,7 +18,7 @@ const TURN: &str = "turn:";
 const BASE: &str = "base";
 
 /// Adds recalled memory to the first message that is new to the thread. The run continues without it on failure.
-pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadState) {
+pub(crate) async fn add_recalled(client: &Client, task: &mut RunTask, state: &ThreadState) {
     let setup = client.setup();
     let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.injection) else { return };
     let is_new = |human: &&mut Human| !state.messages.contains_key(&human.id);
@@ -36,7 +36,7 @@ pub(crate) async fn tell(client: &Client, task: &mut RunTask, state: &ThreadStat
         }
     }
     let kind = if task.room.is_some() { MemoryKind::Room } else { MemoryKind::Person };
-    match recalled(client, (&of, kind), &asked.join("\n"), given(state, &of), &memory.rules).await {
+    match recalled(client, &of, kind, &asked.join("\n"), given(state, &of), &memory.rules).await {
         Ok(recalled) => {
             if let Some(first) = task.input.iter_mut().find(is_new) {
                 first.recalled = recalled;
@@ -62,7 +62,8 @@ fn given(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
 
 async fn recalled(
     client: &Client,
-    (of, kind): (&MemoryOf, MemoryKind),
+    of: &MemoryOf,
+    kind: MemoryKind,
     asked: &str,
     given: HashSet<String>,
     rules: &MemoryRules,
@@ -77,7 +78,7 @@ async fn recalled(
         }
     };
     let question = MemoryQuestion { text: asked, hits: &hits, given: &given, kind };
-    let (text, ids) = told(&document, &question, &rules.options);
+    let (text, ids) = choose_text(&document, &question, &rules.options);
     Ok((!text.is_empty()).then(|| MemoryNote { user: of.user.clone(), text, ids }))
 }
 
@@ -91,7 +92,7 @@ struct MemoryQuestion<'q> {
 }
 
 /// Chooses the text for a question, and returns it with its marks.
-fn told(
+fn choose_text(
     document: &MemoryDocument,
     MemoryQuestion { text, hits, given, kind }: &MemoryQuestion<'_>,
     options: &MemoryOptions,
@@ -178,7 +179,7 @@ mod tests {
     use pudu_store::RecallHit;
 
     fn document(count: usize) -> MemoryDocument {
-        let mut document = MemoryDocument::empty(MemoryScope::of(pudu_base::UserId::local()));
+        let mut document = MemoryDocument::empty(MemoryScope::for_user(pudu_base::UserId::local()));
         document.facts = (0..count)
             .map(|n| {
                 let (id, text) = (format!("f{n:02}"), format!("Fact number {n} has some words about tea"));
@@ -209,7 +210,7 @@ mod tests {
         let hits = RecallHits { facts: vec![hit], turns: Vec::new() };
         let question = MemoryQuestion { text: "What is my tea?", hits: &hits, given: &HashSet::new(), kind };
         let options = MemoryOptions { max_injection_tokens: tokens, ..MemoryOptions::default() };
-        told(document, &question, &options).0
+        choose_text(document, &question, &options).0
     }
 
     #[test]

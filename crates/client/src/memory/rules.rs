@@ -89,7 +89,7 @@ impl MemoryOf {
     }
 
     /// Returns the memory of a scope.
-    pub(super) fn of(scope: &MemoryScope) -> Self {
+    pub(super) fn from_scope(scope: &MemoryScope) -> Self {
         let agent = Some(scope.agent().to_owned()).filter(|agent| agent != DEFAULT_AGENT);
         Self { user: scope.user().clone(), agent }
     }
@@ -97,7 +97,7 @@ impl MemoryOf {
     pub(super) fn scope(&self) -> Result<MemoryScope, MemoryError> {
         match &self.agent {
             Some(agent) => Ok(MemoryScope::of_agent(self.user.clone(), agent)?),
-            None => Ok(MemoryScope::of(self.user.clone())),
+            None => Ok(MemoryScope::for_user(self.user.clone())),
         }
     }
 

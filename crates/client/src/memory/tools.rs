@@ -4,7 +4,7 @@
 //! words, and deleted only if a person spoke of it. So a page or a file that asks for a change has no effect.
 
 use super::{
-    learn::said,
+    learn::transcript_turns,
     rules::{MemoryOf, MemoryTrouble},
 };
 use crate::{Client, RunTask};
@@ -90,7 +90,7 @@ impl RunMemory {
         let state = self.client.state(&cx.thread).await;
         let state =
             state.map_err(|error| ToolRefusal::Why(format!("the conversation cannot be read: {error}")))?;
-        Ok(OwnWords::of(&said(&state)))
+        Ok(OwnWords::from_turns(&transcript_turns(&state)))
     }
 }
 
@@ -118,7 +118,7 @@ fn result(done: Result<Value, ToolRefusal>) -> Result<ToolOutput, ToolError> {
     Ok(json!({ "error": error }).to_string().into())
 }
 
-fn shown(fact: &Fact) -> Value {
+fn fact_to_json(fact: &Fact) -> Value {
     // A fact consists of a person's words, which must not pass for a tag of ours.
     json!({
         "id": fact.id.as_str(),
@@ -181,7 +181,7 @@ impl MemorySearch {
         facts.truncate(limit);
         let used = facts.iter().map(|fact| fact.id.clone()).collect();
         memory.client.memories().note_used(&memory.of, used).await?;
-        let results: Vec<Value> = facts.into_iter().map(shown).collect();
+        let results: Vec<Value> = facts.into_iter().map(fact_to_json).collect();
         Ok(json!({ "count": results.len(), "results": results }))
     }
 }

@@ -162,7 +162,7 @@ impl PersonData {
             }
             for row in self.db.threads_of_user(user).await? {
                 let (_, state) = self.db.load(&row.id).await?;
-                let state = told(state, shared.iter().find(|shared| shared.thread == row.id), keys);
+                let state = own_part(state, shared.iter().find(|shared| shared.thread == row.id), keys);
                 exported.threads += 1;
                 put(entries, &format!("threads/{}.json", row.id), pretty(&json!(state))).await?;
                 put(entries, &format!("threads/{}.md", row.id), markdown(&row.title, &state)).await?;
@@ -256,7 +256,7 @@ impl PersonData {
         self.blocking(move |own| {
             let mut documents = Vec::new();
             let mut agents = own.memory.agents(&user)?;
-            agents.push(MemoryScope::of(user.clone()).agent().to_owned());
+            agents.push(MemoryScope::for_user(user.clone()).agent().to_owned());
             agents.sort();
             agents.dedup();
             for agent in agents {
@@ -280,7 +280,7 @@ fn place(keys: &PersonKeys, user: &UserId) -> String {
 
 /// Returns the part of a thread for its user. For a thread in which others spoke, that is its messages without theirs:
 /// its other fields are derived from the whole.
-fn told(state: ThreadState, shared: Option<&SharedThread>, keys: &PersonKeys) -> ThreadState {
+fn own_part(state: ThreadState, shared: Option<&SharedThread>, keys: &PersonKeys) -> ThreadState {
     let others: HashSet<&MessageId> =
         shared.into_iter().flat_map(|shared| &shared.others).map(|one| one.message.id()).collect();
     let messages = state.messages.iter().filter(|(id, _)| !others.contains(id));

@@ -236,7 +236,8 @@ impl PersonData {
     pub(super) fn other_users(&self, keys: &PersonKeys) -> Vec<UserId> {
         let folders = fs::read_dir(self.folders.home().join("users")).into_iter().flatten().flatten();
         let names = folders.filter_map(|folder| folder.file_name().into_string().ok());
-        let users = names.filter_map(|name| UserId::of(&name).ok().filter(|other| other.as_str() == name));
+        let users =
+            names.filter_map(|name| UserId::from_raw(&name).ok().filter(|other| other.as_str() == name));
         users.filter(|other| keys.users().all(|user| user != other)).collect()
     }
 
@@ -255,7 +256,7 @@ impl PersonData {
             for one in &messages {
                 let Message::Human(human) = &one.message else { continue };
                 let folder = ThreadFolder { owner: one.owner.clone(), thread: thread.clone() };
-                let files = self.folders.of(&folder);
+                let files = self.folders.thread_files(&folder);
                 for file in &human.files {
                     // The file may be removed already.
                     files.remove_upload(&file.name).await.ok();
@@ -272,7 +273,7 @@ impl PersonData {
                 state.context.kept.iter().filter(|(id, _)| ids.contains(id)).map(|(_, path)| path.as_str());
             let paths = kept.chain(messages.iter().flat_map(|one| results_of(&one.message)));
             let owner = messages.first().map(|one| one.owner.clone()).unwrap_or_default();
-            let files = self.folders.of(&ThreadFolder { owner, thread: thread.clone() });
+            let files = self.folders.thread_files(&ThreadFolder { owner, thread: thread.clone() });
             for path in paths {
                 files.remove_result(path).await.ok();
             }

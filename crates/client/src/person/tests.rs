@@ -66,7 +66,7 @@ fn has_file_with(folder: &Path, word: &str) -> bool {
 #[tokio::test]
 async fn of_secrets_the_archive_has_the_names_and_nothing_is_left_once_they_are_forgotten() {
     let scene = Scene::new().await;
-    for user in [UserId::of("ada").unwrap(), UserId::local()] {
+    for user in [UserId::from_raw("ada").unwrap(), UserId::local()] {
         let secrets = SecretStore::new(scene.home.path().join("users"));
         secrets.set(&user, "MAIL_TOKEN", "tok-quagga-1").unwrap();
         let folder = scene.home.path().join("users").join(user.as_str());
@@ -83,7 +83,7 @@ async fn of_secrets_the_archive_has_the_names_and_nothing_is_left_once_they_are_
 
 fn said(id: &str, person: &str, recalled: Option<&str>) -> Update {
     let note = |user| MemoryNote {
-        user: UserId::of(user).unwrap(),
+        user: UserId::from_raw(user).unwrap(),
         text: format!("note of {user}"),
         ids: Vec::new(),
     };
@@ -112,7 +112,7 @@ fn answered(id: &str) -> Update {
 
 /// Bob's chain in a group: one turn of his, one of Ada's, and one in which both spoke.
 async fn chain(scene: &Scene) -> (PersonKeys, PathBuf) {
-    let (db, bob) = (&scene.db, UserId::of("bob").unwrap());
+    let (db, bob) = (&scene.db, UserId::from_raw("bob").unwrap());
     let folder = ThreadFolder { owner: bob.clone(), thread: "t".into() };
     db.thread_used(&folder, "slack", 1).await.unwrap();
     let task = |about: &str| {
@@ -239,7 +239,7 @@ async fn of_turns_in_a_room_no_file_and_no_goal_is_left_and_a_block_with_their_w
         Update::Compact(Arc::new(block)),
     ];
     db.append(&"r".into(), &"2".into(), 4, &second).await.unwrap();
-    let ada = UserId::of("ada").unwrap();
+    let ada = UserId::from_raw("ada").unwrap();
     let forgotten = scene.data.forget(&keys(&ada, &[("slack", "U1")])).await.unwrap();
     assert_eq!(forgotten.summarized, ["r".into()]);
     assert!(!has_file_with(scene.home.path(), "marmoset") && results.join("ls-9.txt").exists());
@@ -251,11 +251,11 @@ async fn of_turns_in_a_room_no_file_and_no_goal_is_left_and_a_block_with_their_w
 async fn facts_in_rooms_go_by_account_and_one_broken_memory_stops_no_other_one() {
     let scene = Scene::new().await;
     let (own, other, broken) =
-        (UserId::room("slack", "C"), UserId::room("discord", "C"), UserId::of("broken").unwrap());
+        (UserId::room("slack", "C"), UserId::room("discord", "C"), UserId::from_raw("broken").unwrap());
     for (room, account) in [(&own, "slack"), (&other, "discord")] {
         let folder = ThreadFolder { owner: room.clone(), thread: account.into() };
         scene.db.bind(&format!("{account}:C"), account, "C", &folder, 1).await.unwrap();
-        let scope = MemoryScope::of(room.clone());
+        let scope = MemoryScope::for_user(room.clone());
         let fact = |content: &str, author: &str| {
             let origin = FactOrigin { author: Some(author.into()), ..FactOrigin::default() };
             let facts = NewFact {
@@ -277,7 +277,7 @@ async fn facts_in_rooms_go_by_account_and_one_broken_memory_stops_no_other_one()
     let folder = scene.home.path().join("users/broken/agents/__default__/facts");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("fact_1.md"), "no fact").unwrap();
-    let ada = keys(&UserId::of("ada").unwrap(), &[("slack", "U1")]);
+    let ada = keys(&UserId::from_raw("ada").unwrap(), &[("slack", "U1")]);
     let (places, all) = scene.export(&ada).await;
     assert!(places.iter().any(|place| place == "rooms/facts.json"), "{places:?}");
     assert!(all.contains("Ada plays the xylophone") && all.contains("Ada keeps a marmoset"), "{all}");
@@ -285,7 +285,7 @@ async fn facts_in_rooms_go_by_account_and_one_broken_memory_stops_no_other_one()
     let forgotten = scene.data.forget(&ada).await.unwrap();
     assert_eq!((forgotten.room_facts, forgotten.unreadable), (2, vec![broken]));
     let facts =
-        |room: &UserId| scene.data.memory.read(&MemoryScope::of(room.clone()), 2).unwrap().facts.len();
+        |room: &UserId| scene.data.memory.read(&MemoryScope::for_user(room.clone()), 2).unwrap().facts.len();
     assert_eq!((facts(&own), facts(&other)), (1, 2), "another account's U1 is somebody else");
     let left =
         |room: &UserId| has_file_with(&scene.home.path().join("users").join(room.as_str()), "xylophone");

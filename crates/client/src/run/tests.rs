@@ -63,7 +63,7 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
     let refused = "Not finished: an earlier run ended before it.";
     let check = |task: RunTask, texts: &[&str], open: usize| {
         let mut turn = RunState::new("t".into(), "r".into(), 0, left_open(), Arc::default());
-        hear(&mut turn, &task);
+        add_input(&mut turn, &task);
         let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
         assert_eq!((said.as_slice(), turn.open_calls().len()), (texts, open), "{task:?}");
     };
@@ -84,7 +84,7 @@ fn what_a_client_says_once_more_is_asked_once_more() {
         let task = RunTask { by_client: true, resumed, ..task(input, None) };
         let state = ["h1", "h2"].map(|id| Update::Message(Arc::new(Message::Human(human(id)))));
         let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::fold(state), Arc::default());
-        assert_eq!(hear(&mut turn, &task), resumed);
+        assert_eq!(add_input(&mut turn, &task), resumed);
         let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
         assert_eq!(said, texts, "{task:?}");
     };

@@ -37,12 +37,11 @@ pub struct Event {
 pub fn of_row(thread: &str, entry: &LogEntry, state: &ThreadState) -> Vec<Event> {
     let first = entry.seq * NUMBERS;
     match &entry.update {
-        Update::Message(message) => {
-            message_event(thread, entry, first, (message, state)).into_iter().collect()
-        }
+        Update::Message(message) => message_event(thread, entry, first, message, state).into_iter().collect(),
         Update::Task { call, stage } => {
             task::stored(call, stage).map_or_else(Vec::new, |(kind, content, metadata)| {
-                vec![event(thread, entry, first, (kind, "subagent", content, metadata))]
+                let body = EventBody { kind, category: "subagent", content, metadata };
+                vec![event(thread, entry, first, body)]
             })
         }
         _ => Vec::new(),
@@ -53,7 +52,8 @@ fn message_event(
     thread: &str,
     entry: &LogEntry,
     number: i64,
-    (message, state): (&Arc<Message>, &ThreadState),
+    message: &Arc<Message>,
+    state: &ThreadState,
 ) -> Option<Event> {
     let sent = state.client_fields.get(message.id()).map(AsRef::as_ref);
     let content = message::whole(message, sent)?;
@@ -67,17 +67,21 @@ fn message_event(
         Message::Tool(_) => "llm.tool.result",
         Message::Reminder(_) => "llm.system.input",
     };
-    let mut event = event(thread, entry, number, (kind, "message", content, metadata));
+    let mut event = event(thread, entry, number, EventBody { kind, category: "message", content, metadata });
     event.message = Some(message.id().clone());
     Some(event)
 }
 
-fn event(
-    thread: &str,
-    entry: &LogEntry,
-    number: i64,
-    (kind, category, content, metadata): (&'static str, &str, Value, Value),
-) -> Event {
+/// Fields of an event that depend on its kind.
+struct EventBody<'a> {
+    kind: &'static str,
+    category: &'a str,
+    content: Value,
+    metadata: Value,
+}
+
+fn event(thread: &str, entry: &LogEntry, number: i64, body: EventBody<'_>) -> Event {
+    let EventBody { kind, category, content, metadata } = body;
     let told = json!({
         "thread_id": thread,
         "run_id": entry.run,
@@ -98,29 +102,23 @@ pub fn edges(
     run: &RunRow,
     status: &str,
     changes: Option<Value>,
-    (first, last): (Seq, Seq),
+    first: Seq,
+    last: Seq,
 ) -> [Option<Event>; 3] {
     let entry = |seq, at| LogEntry { seq, run: run.id.clone(), at, update: Update::Goal(None) };
     let thread = run.thread.as_str();
     let content = json!({ "run_id": run.id, "assistant_id": super::run::assistant(&run.assistant) });
-    let begun = event(
-        thread,
-        &entry(first, run.created),
-        first * NUMBERS - 1,
-        ("run.start", "trace", content, json!({})),
-    );
+    let body = |kind, category, content| EventBody { kind, category, content, metadata: json!({}) };
+    let begun = body("run.start", "trace", content);
+    let begun = event(thread, &entry(first, run.created), first * NUMBERS - 1, begun);
     let changed = run.ended.zip(changes).map(|(at, changes)| {
         let number = last * NUMBERS + NUMBERS - 3;
-        event(thread, &entry(last, at), number, ("workspace_changes", "workspace", changes, json!({})))
+        event(thread, &entry(last, at), number, body("workspace_changes", "workspace", changes))
     });
     let ended = run.ended.map(|at| {
         let content = json!({ "run_id": run.id, "status": status });
-        event(
-            thread,
-            &entry(last, at),
-            last * NUMBERS + NUMBERS - 2,
-            ("run.end", "trace", content, json!({})),
-        )
+        let number = last * NUMBERS + NUMBERS - 2;
+        event(thread, &entry(last, at), number, body("run.end", "trace", content))
     });
     [Some(begun), changed, ended]
 }

@@ -81,7 +81,7 @@ pub struct Frame {
 
 impl Frame {
     /// Makes a frame of data that may contain a secret found by a tool.
-    pub(super) fn of(name: &'static str, data: &Value, id: Position) -> Self {
+    pub(super) fn redacted(name: &'static str, data: &Value, id: Position) -> Self {
         let data = data.to_string();
         let hidden = match scrub::hide_in_talk(&data) {
             Cow::Borrowed(_) => None,

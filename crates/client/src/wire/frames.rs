@@ -135,11 +135,11 @@ impl Frames {
     pub fn set_state(&mut self, state: ThreadState, steps: Steps) {
         self.state = Some(state);
         self.steps = steps;
-        self.look();
+        self.update_step();
     }
 
     /// Updates the step from the state, so that it is the same for every reader.
-    fn look(&mut self) {
+    fn update_step(&mut self) {
         let Some(state) = &self.state else { return };
         self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
     }
@@ -185,7 +185,7 @@ impl Frames {
         let data = self.gap_data(&asked.to_string());
         self.set_state(state, steps);
         let left = self.modes.values.then_some(0);
-        self.out.push(Frame::of("gap", &data, Position { left, ..self.position }));
+        self.out.push(Frame::redacted("gap", &data, Position { left, ..self.position }));
         self.send_values();
     }
 
@@ -207,7 +207,7 @@ impl Frames {
         };
         let made = self.out.len();
         match event {
-            RunEvent::Text { message, delta } => self.words(message, delta),
+            RunEvent::Text { message, delta } => self.send_delta(message, delta),
             RunEvent::Reasoning { message, delta } => self.thoughts(message, delta),
             RunEvent::Retract { message } => drop(self.sent.remove(message)),
             RunEvent::Retry { attempt, wait, reason } => self.custom(&json!({
@@ -269,7 +269,7 @@ impl Frames {
 
     /// Adds a frame with the id of the position.
     fn frame(&mut self, name: &'static str, data: &Value) {
-        self.out.push(Frame::of(name, data, self.position));
+        self.out.push(Frame::redacted(name, data, self.position));
     }
 
     /// Sets the ids of the frames of an event, and removes those that the reader has. The log may have a step in fewer
@@ -300,14 +300,14 @@ impl Frames {
         }
     }
 
-    fn words(&mut self, id: &MessageId, delta: &str) {
+    fn send_delta(&mut self, id: &MessageId, delta: &str) {
         // A resumed run sends its earlier text again, which a client already has.
         if self.state.as_ref().is_some_and(|state| state.messages.contains_key(id)) {
             return;
         }
         self.end_thoughts(id);
-        let told = self.sent.entry(id.clone()).or_default().hear(delta);
-        self.tell(id, &told, None);
+        let told = self.sent.entry(id.clone()).or_default().push(delta);
+        self.send_text(id, &told, None);
     }
 
     fn thoughts(&mut self, id: &MessageId, delta: &str) {
@@ -327,7 +327,7 @@ impl Frames {
     }
 
     /// Sends words of a message, and its end if this is the whole reply.
-    fn tell(&mut self, id: &MessageId, told: &str, last: Option<&Assistant>) {
+    fn send_text(&mut self, id: &MessageId, told: &str, last: Option<&Assistant>) {
         if !told.is_empty() || last.is_some() {
             self.piece(id, &MessageChunk { text: told, last, reasoning: None });
         }
@@ -404,7 +404,7 @@ impl Frames {
             self.result(result);
         }
         self.steps.commit(&self.run, seq, updates);
-        self.look();
+        self.update_step();
         for human in &said {
             self.complete(human);
         }
@@ -420,7 +420,7 @@ impl Frames {
     fn reply(&mut self, reply: &Assistant) {
         self.end_thoughts(&reply.id);
         let told = self.sent.entry(reply.id.clone()).or_default().end(&reply.text);
-        self.tell(&reply.id, &told, Some(reply));
+        self.send_text(&reply.id, &told, Some(reply));
         self.sent.remove(&reply.id);
         let whole = Arc::new(Message::Assistant(reply.clone()));
         self.model_ends(&whole);

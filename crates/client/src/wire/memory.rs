@@ -32,7 +32,7 @@ fn half() -> f64 {
 impl AddedFact {
     /// Makes a fact of the default category.
     #[must_use]
-    pub fn of(content: &str) -> Self {
+    pub fn new(content: &str) -> Self {
         Self { content: content.to_owned(), category: context(), confidence: half() }
     }
 }

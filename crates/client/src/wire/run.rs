@@ -122,6 +122,7 @@ pub fn caller_group(caller: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_store::RunOrigin;
 
     #[test]
     fn a_run_that_was_told_too_late_to_go_back_has_ended_as_it_did() {
@@ -141,6 +142,9 @@ mod tests {
                 outcome: serde_json::to_string(&outcome).ok(),
                 cancelled: Some(CancelAction::Rollback),
                 suspended: false,
+                origin: RunOrigin::Api,
+                resumed: 0,
+                goal_dropped: false,
                 stop_reason: String::new(),
                 first_words: String::new(),
                 last_words: String::new(),

@@ -14,7 +14,7 @@ pub(super) struct SentPieces {
 
 impl SentPieces {
     /// Takes more text, and returns the part that can be sent by now.
-    pub(super) fn hear(&mut self, delta: &str) -> String {
+    pub(super) fn push(&mut self, delta: &str) -> String {
         self.heard.push_str(delta);
         let told = self.words.push(delta);
         self.text.push_str(&told);

@@ -41,7 +41,7 @@ pub struct ListedThread {
 impl ListedThread {
     /// Writes a thread as lists show it; it is `busy` if a run works on it or waits to.
     #[must_use]
-    pub fn of(thread: &ClientThread, busy: bool) -> Self {
+    pub fn from_thread(thread: &ClientThread, busy: bool) -> Self {
         let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Self {
             thread_id: thread.id.clone(),

@@ -81,7 +81,7 @@ pub struct WasDone {
 }
 
 impl ListedUpload {
-    fn of(thread: &ThreadId, name: &str, path: &str, size: u64) -> Self {
+    fn new(thread: &ThreadId, name: &str, path: &str, size: u64) -> Self {
         Self {
             filename: name.to_owned(),
             size,
@@ -97,7 +97,7 @@ impl ListedUpload {
     pub(crate) fn of_upload(thread: &ThreadId, upload: &sandbox::Upload) -> Self {
         let since = upload.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         let modified = Some(since.as_secs_f64());
-        Self { modified, ..Self::of(thread, &upload.name, &upload.path, upload.size) }
+        Self { modified, ..Self::new(thread, &upload.name, &upload.path, upload.size) }
     }
 
     /// Writes an uploaded file with its original name.
@@ -116,7 +116,7 @@ impl ListedUpload {
                 (Some(markdown), None)
             }
         };
-        let listed = Self::of(thread, &file.name, &file.path, file.size);
+        let listed = Self::new(thread, &file.name, &file.path, file.size);
         Self { original_filename, markdown, markdown_error, ..listed }
     }
 }

@@ -24,7 +24,7 @@ impl DockerEngine {
     ///
     /// # Errors
     /// When the engine does not respond; the error suggests a fix.
-    pub async fn look(&self) -> Result<EngineCheck, SandboxError> {
+    pub async fn check_engine(&self) -> Result<EngineCheck, SandboxError> {
         let docker = self.0.link.docker().await?;
         let version = docker.version().await.map_err(|error| failed("say its version", error))?;
         let facts = self.0.link.facts().await?;

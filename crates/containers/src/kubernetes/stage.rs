@@ -30,7 +30,7 @@ const STUCK: &[(&str, &str)] = &[
 ];
 
 /// Returns the state of a Pod.
-pub(crate) fn of(pod: &Pod) -> PodStage {
+pub(crate) fn pod_stage(pod: &Pod) -> PodStage {
     let Some(status) = &pod.status else {
         return PodStage::Waiting("nobody has looked at it yet".to_owned());
     };
@@ -90,7 +90,7 @@ mod tests {
 
     fn stage(status: &Value) -> PodStage {
         let pod = json!({"metadata": {}, "status": status});
-        of(&serde_json::from_value(pod).unwrap())
+        pod_stage(&serde_json::from_value(pod).unwrap())
     }
 
     fn container(state: &Value) -> Value {
@@ -123,7 +123,7 @@ mod tests {
         let evicted = stage(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}));
         assert_eq!(evicted, PodStage::Failed("the Pod is over (Evicted: low on disk)".to_owned()));
         let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}});
-        assert_eq!(of(&serde_json::from_value(leaving).unwrap()), PodStage::Leaving);
+        assert_eq!(pod_stage(&serde_json::from_value(leaving).unwrap()), PodStage::Leaving);
     }
 
     #[test]

@@ -49,7 +49,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Names {
     fn say(&self, what: &str, id: &BoxId) {
-        let thread = ["a", "b", "c", "d", "e"].into_iter().find(|thread| BoxId::of(&(*thread).into()) == *id);
+        let thread =
+            ["a", "b", "c", "d", "e"].into_iter().find(|thread| BoxId::from_folder(&(*thread).into()) == *id);
         locked(&self.said).push(format!("{what} {}", thread.unwrap_or("?")));
     }
 
@@ -243,7 +244,7 @@ async fn those_that_are_being_made_count() {
 async fn what_an_earlier_daemon_left_is_parked_and_used_or_taken_away() {
     let place = Place::with(rules(5));
     for thread in ["a", "b"] {
-        locked(&place.engine.running).insert(BoxId::of(&thread.into()));
+        locked(&place.engine.running).insert(BoxId::from_folder(&thread.into()));
     }
     let keep = place.pool.clone();
     let using = async {
@@ -260,7 +261,7 @@ async fn what_an_earlier_daemon_left_is_parked_and_used_or_taken_away() {
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_comes_later_is_asked_again() {
     let place = Place::with(rules(5));
-    locked(&place.engine.running).insert(BoxId::of(&"a".into()));
+    locked(&place.engine.running).insert(BoxId::from_folder(&"a".into()));
     place.engine.deaf.store(true, Ordering::Relaxed);
     let keep = place.pool.clone();
     let using = async {

@@ -135,7 +135,7 @@ impl ProvisionerApi {
             .await;
         match made {
             // For concurrent requests DeerFlow's provisioner returns the same sandbox to both; others return an error.
-            Err(ProvisionerError::Taken(why)) => match self.look(wanted.sandbox_id).await {
+            Err(ProvisionerError::Taken(why)) => match self.fetch_sandbox(wanted.sandbox_id).await {
                 Err(ProvisionerError::Missing) => Err(ProvisionerError::Taken(why)),
                 found => found,
             },
@@ -145,7 +145,7 @@ impl ProvisionerApi {
     }
 
     /// Returns a sandbox.
-    pub(crate) async fn look(&self, id: &str) -> Result<SandboxResponse, ProvisionerError> {
+    pub(crate) async fn fetch_sandbox(&self, id: &str) -> Result<SandboxResponse, ProvisionerError> {
         let path = ["api", "sandboxes", id];
         let made =
             self.retry(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await }).await;
@@ -249,7 +249,7 @@ impl ProvisionerApi {
 
     /// Maps an error response.
     fn trouble(&self, status: StatusCode, body: &[u8]) -> ProvisionerError {
-        let said = said(body);
+        let said = error_message(body);
         match status {
             StatusCode::NOT_FOUND => ProvisionerError::Missing,
             StatusCode::CONFLICT => ProvisionerError::Taken(said),
@@ -297,7 +297,7 @@ fn same(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerE
 }
 
 /// Returns the error message of a body: FastAPI's `detail`, or its beginning.
-fn said(body: &[u8]) -> String {
+fn error_message(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct ErrorDetail {
         detail: serde_json::Value,

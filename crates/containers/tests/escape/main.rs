@@ -53,7 +53,7 @@ async fn nothing_that_is_tried_leads_out_of_a_container() {
     let home = Home::new();
     let Some(settings) = settings(&home) else { return };
     let docker = DockerEngine::new(settings);
-    let rootless = docker.look().await.unwrap().rootless;
+    let rootless = docker.check_engine().await.unwrap().rootless;
     let pool = home.pool(docker);
     let (sandbox, other) = (acquire(&pool, "t").await, acquire(&pool, "other").await);
     other.write("/mnt/user-data/workspace/x", b"of another", false).await.unwrap();

@@ -298,7 +298,7 @@ async fn each_trouble_of_the_engine_is_told_with_its_mend() {
         let error = told(settings()).await;
         assert!(error.contains(expect), "{what}: {error}");
     }
-    let start = format!("POST /containers/pudu-test-{}/start", BoxId::of(&"t".into()));
+    let start = format!("POST /containers/pudu-test-{}/start", BoxId::from_folder(&"t".into()));
     sim.fail(&start, Trouble::Refuse(400, "exec: \"/bin/sh\": stat /bin/sh: no such file".into()));
     assert!(told(settings()).await.contains("no such file"));
     // A container that failed to start is removed.
@@ -374,7 +374,7 @@ async fn a_socket_in_the_file_system_is_spoken_to_as_well() {
     let home = Home::new();
     let settings = home.settings(&format!("unix://{}", socket.display()), IMAGE, ExecMethod::Exec);
     let docker = DockerEngine::new(settings);
-    let found = docker.look().await.unwrap();
+    let found = docker.check_engine().await.unwrap();
     assert_eq!((found.version.as_str(), found.api.as_str(), found.image), ("28.2.2", "1.50", true));
     let pool = Pool::new(Arc::new(docker), home.places(), rules());
     assert_eq!(says(&*acquire(&pool, "t").await, "echo works").await, "works");

@@ -25,7 +25,7 @@ async fn the_next_daemon_of_a_home_finds_what_the_one_before_left() {
     says(&*acquire(&before, "t").await, "sleep 7771 > /dev/null 2>&1 & echo").await;
     drop(before);
     let engine = docker();
-    assert_eq!(engine.running().await.unwrap(), [BoxId::of(&"t".into())]);
+    assert_eq!(engine.running().await.unwrap(), [BoxId::from_folder(&"t".into())]);
     let after = home.pool(engine);
     says(&*acquire(&after, "t").await, "true").await;
     assert_eq!(made(&sim), 1);
@@ -44,8 +44,8 @@ async fn another_home_on_the_same_engine_has_containers_of_its_own() {
     acquire(&home.pool(docker(&home)), "t").await;
     let foreign = docker(&other);
     assert_eq!(foreign.running().await.unwrap(), []);
-    assert!(!foreign.alive(&BoxId::of(&"t".into())).await);
-    foreign.stop(&BoxId::of(&"t".into())).await.unwrap();
+    assert!(!foreign.alive(&BoxId::from_folder(&"t".into())).await);
+    foreign.stop(&BoxId::from_folder(&"t".into())).await.unwrap();
     assert_eq!(sim.running().len(), 1);
     let clash = other.pool(foreign).acquire(&"t".into()).await.err().unwrap().to_string();
     assert!(clash.contains("sandbox.container_prefix"), "{clash}");

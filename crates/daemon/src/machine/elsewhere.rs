@@ -19,7 +19,7 @@ pub(super) struct RemoteSettings {
 }
 
 impl RemoteSettings {
-    pub(super) fn of(sandbox: &SandboxConfig) -> Self {
+    pub(super) fn from_config(sandbox: &SandboxConfig) -> Self {
         let SandboxConfig { network, environment, mounts, limits, .. } = sandbox.clone();
         Self { network, environment, mounts, limits }
     }
@@ -44,7 +44,7 @@ pub(super) fn provisioner(
 }
 
 /// Returns in a few words the place of a provisioner's sandboxes, and how files come there.
-pub(super) fn words(provisioner: &ProvisionerConfig) -> String {
+pub(super) fn describe_provisioner(provisioner: &ProvisionerConfig) -> String {
     let files = if provisioner.shared { "folders are shared" } else { "files are carried" };
     let host = provisioner.url.host_str().unwrap_or_default();
     let port = provisioner.url.port().map_or_else(String::new, |port| format!(":{port}"));

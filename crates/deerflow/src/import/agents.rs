@@ -123,7 +123,7 @@ impl Import<'_> {
     pub(super) fn users(&mut self) -> Result<Vec<String>, ImportError> {
         let mut users = self.folders(&self.source.folder.join("users"))?;
         let mut is_known = |user: &UserId, name: &str| user.as_str() == name && !self.is_forgotten(user);
-        users.retain(|name| UserId::of(name).is_ok_and(|user| is_known(&user, name)));
+        users.retain(|name| UserId::from_raw(name).is_ok_and(|user| is_known(&user, name)));
         Ok(users)
     }
 }

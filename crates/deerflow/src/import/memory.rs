@@ -46,7 +46,7 @@ impl Import<'_> {
         let names = files::folders(&root).map_err(|why| ImportError::io(&root, why))?;
         let mut homes: Vec<(UserId, PathBuf)> = Vec::new();
         for name in names {
-            match UserId::of(&name) {
+            match UserId::from_raw(&name) {
                 Ok(user) if user.as_str() == name => homes.push((user, root.join(name))),
                 _ => self.report.left(
                     ItemKind::Memory,
@@ -139,7 +139,7 @@ impl Import<'_> {
 fn read(store: &MemoryStore, user: &UserId, now: i64) -> Result<(Vec<RecallEntry>, usize), MemoryError> {
     let (mut entries, mut broken) = (Vec::new(), 0);
     let mut agents = store.agents(user)?;
-    let usual = MemoryScope::of(user.clone());
+    let usual = MemoryScope::for_user(user.clone());
     if !agents.iter().any(|agent| agent == usual.agent()) {
         agents.push(usual.agent().to_owned());
     }

@@ -48,7 +48,7 @@ impl Import<'_> {
                 created: self.time(row, "created_at")?,
             };
             let moved = self.target.db.import_account(account, self.now).await?;
-            let (outcome, why) = told(moved);
+            let (outcome, why) = account_outcome(moved);
             self.report.add(ItemKind::Account, outcome, name, Some(&id), why.map(str::to_owned));
         }
         Ok(())
@@ -60,7 +60,7 @@ impl Import<'_> {
         for place in &places.0 {
             // A user without a DeerFlow account has a folder named by the platform's ID.
             if let Some(person) = place.person.clone().filter(|person| person != "default")
-                && let Ok(user) = UserId::of(&person)
+                && let Ok(user) = UserId::from_raw(&person)
                 && !identities.iter().any(|known| known.account == place.account && known.person == person)
             {
                 let (account, name, at) = (place.account.clone(), person.clone(), place.updated);
@@ -158,7 +158,7 @@ impl Import<'_> {
 }
 
 /// Returns the outcome of a login account, with a reason or a note.
-fn told(moved: MovedAccount) -> (ItemOutcome, Option<&'static str>) {
+fn account_outcome(moved: MovedAccount) -> (ItemOutcome, Option<&'static str>) {
     match moved {
         MovedAccount::New => (ItemOutcome::Taken, None),
         MovedAccount::Same => (ItemOutcome::Unchanged, None),

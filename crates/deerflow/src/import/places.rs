@@ -41,7 +41,7 @@ impl SourcePlaces {
     /// Returns the user that owns a thread according to its place.
     pub(super) fn owner(&self, thread: &str) -> Option<UserId> {
         let place = self.0.iter().find(|place| place.thread == thread)?;
-        place.owner.clone().or_else(|| UserId::of(place.person.as_deref()?).ok())
+        place.owner.clone().or_else(|| UserId::from_raw(place.person.as_deref()?).ok())
     }
 
     /// Returns whether a thread has only one speaker, as far as its place shows; in groups the speakers are unknown.

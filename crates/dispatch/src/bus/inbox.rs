@@ -417,7 +417,7 @@ mod tests {
     use secrecy::ExposeSecret;
     use sqlx::{Connection, SqliteConnection};
 
-    fn said(key: &str) -> Inbound {
+    fn message_event(key: &str) -> Inbound {
         Inbound {
             key: EventKey(key.to_owned()),
             address: Address { account: "telegram".into(), chat: "1".into(), topic: None },
@@ -441,7 +441,7 @@ mod tests {
         let text = format!("/secret set GREETING {words}");
         let gives = |key: &str| Inbound {
             kind: InboundKind::Message { text: text.clone(), attachments: Vec::new(), album: None },
-            ..said(key)
+            ..message_event(key)
         };
         assert_eq!(inbox.accept(gives("1")).await, Ok(Accepted::New));
         assert_eq!([scrub::hide_in_talk(words), scrub::hide(words), scrub::hide_in_log(words)], [words; 3]);
@@ -463,7 +463,7 @@ mod tests {
         let (inbox, _taken) = Inbox::new(db, 2, &TaskTracker::new(), CancellationToken::new());
         let mut lock = SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
         sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut lock).await.unwrap();
-        let deliveries = join_all(["1", "1", "1", "2", "3"].map(|key| inbox.accept(said(key))));
+        let deliveries = join_all(["1", "1", "1", "2", "3"].map(|key| inbox.accept(message_event(key))));
         let (outcomes, unlocked) = tokio::join!(deliveries, sqlx::raw_sql("ROLLBACK").execute(&mut lock));
         unlocked.unwrap();
         let (new, copy) = (Ok(Accepted::New), Ok(Accepted::Duplicate));

@@ -63,17 +63,17 @@ impl DeliveryLanes {
     /// Tries the waiting replies of a conversation, before something newer is said there.
     pub(super) async fn precede(&self, conversation: &str) {
         let (tell, tried) = oneshot::channel();
-        if self.tell(conversation, Hurry::wait, Some(tell)) {
+        if self.send_hurry(conversation, Hurry::wait, Some(tell)) {
             tokio::time::timeout(PRECEDENCE_TIMEOUT, tried).await.ok();
         }
     }
 
     /// Gives up the files of a conversation's waiting replies. Returns whether there are such replies.
     pub(super) fn stop(&self, conversation: &str) -> bool {
-        self.tell(conversation, Hurry::stop, None)
+        self.send_hurry(conversation, Hurry::stop, None)
     }
 
-    fn tell(&self, conversation: &str, how: fn(&Hurry), tried: Option<oneshot::Sender<()>>) -> bool {
+    fn send_hurry(&self, conversation: &str, how: fn(&Hurry), tried: Option<oneshot::Sender<()>>) -> bool {
         let mut lanes = self.lock();
         let Some(lane) = lanes.get_mut(conversation) else { return false };
         lane.hurries.iter().for_each(how);
@@ -84,7 +84,7 @@ impl DeliveryLanes {
 
     /// Takes the new replies and the requested round of a lane. Removes the lane if there are no new replies and
     /// `idle`.
-    fn told(&self, conversation: &str, idle: bool) -> Option<DeliveryLane> {
+    fn take_work(&self, conversation: &str, idle: bool) -> Option<DeliveryLane> {
         let mut lanes = self.lock();
         let lane = lanes.get_mut(conversation)?;
         if idle && lane.coming.is_empty() {
@@ -103,9 +103,9 @@ impl DeliveryLanes {
 
 async fn work(lanes: DeliveryLanes, conversation: String, bell: Arc<Notify>) {
     let mut waiting: VecDeque<OutboxDelivery> = VecDeque::new();
-    while let Some(told) = lanes.told(&conversation, waiting.is_empty()) {
-        waiting.extend(told.coming);
-        if let Some(tried) = told.rounds {
+    while let Some(work) = lanes.take_work(&conversation, waiting.is_empty()) {
+        waiting.extend(work.coming);
+        if let Some(tried) = work.rounds {
             waiting.iter_mut().for_each(OutboxDelivery::hasten);
             round(&lanes.deliverer, &mut waiting).await;
             for tried in tried {

@@ -25,7 +25,7 @@ pub(crate) struct CommandContext<'a> {
 /// The work of a conversation: its run, and the messages that wait for it.
 pub(crate) trait LiveConversation: Send + Sync {
     /// Returns the current activity.
-    fn activity(&self) -> Activity;
+    fn activity(&self) -> ConversationActivity;
 
     /// Returns the thread, on a thread of the HTTP API. A conversation of a chat has the one in its record.
     fn thread(&self) -> Option<ThreadId>;
@@ -46,7 +46,7 @@ pub(crate) trait LiveConversation: Send + Sync {
 
 /// Current activity of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Activity {
+pub(crate) struct ConversationActivity {
     pub(crate) state: ActivityState,
     /// Number of messages that wait for the run.
     pub(crate) waiting: usize,

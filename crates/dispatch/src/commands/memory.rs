@@ -35,7 +35,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     if verb == "export" && rest.is_empty() && context.client().remembers() {
         let view = match export(context, language, &of).await {
             Ok(view) => view,
-            Err(trouble) => FinalView { text: told(language, &trouble), ..FinalView::default() },
+            Err(trouble) => FinalView { text: describe(language, &trouble), ..FinalView::default() },
         };
         return view.into();
     }
@@ -54,7 +54,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
             _ => Ok(language.memory_usage().to_owned()),
         }
     };
-    let text = text.unwrap_or_else(|trouble| told(language, &trouble));
+    let text = text.unwrap_or_else(|trouble| describe(language, &trouble));
     text.into()
 }
 
@@ -194,7 +194,7 @@ fn line(fact: &Fact) -> String {
     pudu_client::base::foreign::line(&fact.content, MAX_FACT_CHARS)
 }
 
-fn told(language: Language, trouble: &MemoryTrouble) -> String {
+fn describe(language: Language, trouble: &MemoryTrouble) -> String {
     match trouble {
         MemoryTrouble::Store(error) => not_stored(language, error),
         MemoryTrouble::Files(MemoryError::UnknownFact(id)) => language.memory_unknown(id),

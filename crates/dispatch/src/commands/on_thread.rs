@@ -1,7 +1,9 @@
 //! Slash commands on threads of the HTTP API. People's choices are stored as those of a chat whose id is that
 //! of the thread.
 
-use super::{Activity, ActivityState, CommandAnswer, CommandContext, LiveConversation, StoppedWork};
+use super::{
+    ActivityState, CommandAnswer, CommandContext, ConversationActivity, LiveConversation, StoppedWork,
+};
 use crate::{
     Account, AccountRules, Shared, agent, bus::conceal, command::SlashCommand, scope::ConversationScope,
 };
@@ -167,13 +169,13 @@ struct LiveThread<'a> {
 }
 
 impl LiveConversation for LiveThread<'_> {
-    fn activity(&self) -> Activity {
+    fn activity(&self) -> ConversationActivity {
         let runs = self.shared.client.live_runs(&self.thread);
         let state = match runs.first() {
             Some(run) => ActivityState::Working(run.since.elapsed()),
             None => ActivityState::Idle,
         };
-        Activity { state, waiting: runs.len().saturating_sub(1) }
+        ConversationActivity { state, waiting: runs.len().saturating_sub(1) }
     }
 
     fn thread(&self) -> Option<ThreadId> {

@@ -2,7 +2,7 @@
 
 use super::{
     CommandAnswer, CommandContext, CommandSpec,
-    context::{Activity, ActivityState},
+    context::{ActivityState, ConversationActivity},
     count, models,
 };
 use crate::spending;
@@ -32,7 +32,7 @@ async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
 async fn text(context: &CommandContext<'_>, language: Language) -> String {
     let thread = context.thread().await;
     let model = models::chosen(context).await;
-    let Activity { state, waiting } = context.live.activity();
+    let ConversationActivity { state, waiting } = context.live.activity();
     let state = match state {
         ActivityState::Working(time) => language.state_working(time.as_secs()),
         ActivityState::Delivering => language.state_delivering().to_owned(),

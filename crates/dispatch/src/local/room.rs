@@ -71,12 +71,12 @@ pub enum From {
 
 impl TranscriptLine {
     /// Makes a person's line.
-    pub fn said(id: String, text: &str) -> Self {
+    pub fn by_person(id: String, text: &str) -> Self {
         Self { id, from: From::You, text: text.to_owned(), done: true, ..Self::default() }
     }
 
     /// Makes a line of the agent's.
-    pub fn told(id: String, text: &str, done: bool) -> Self {
+    pub fn by_agent(id: String, text: &str, done: bool) -> Self {
         Self { id, text: text.to_owned(), done, ..Self::default() }
     }
 }
@@ -174,9 +174,9 @@ impl LocalRoom {
 /// Returns the messages of a thread as lines.
 fn past(state: &ThreadState) -> Vec<TranscriptLine> {
     let line = |message: &Arc<Message>| match &**message {
-        Message::Human(human) => Some(TranscriptLine::said(human.id.to_string(), &human.text)),
+        Message::Human(human) => Some(TranscriptLine::by_person(human.id.to_string(), &human.text)),
         Message::Assistant(reply) if !reply.text.trim().is_empty() => {
-            Some(TranscriptLine::told(reply.id.to_string(), &reply.text, true))
+            Some(TranscriptLine::by_agent(reply.id.to_string(), &reply.text, true))
         }
         Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
     };
@@ -258,20 +258,23 @@ mod tests {
     use std::sync::Arc;
 
     fn bot(id: &str, text: &str, done: bool) -> TranscriptLine {
-        TranscriptLine::told(id.into(), text, done)
+        TranscriptLine::by_agent(id.into(), text, done)
     }
 
     #[test]
     fn a_line_with_a_known_id_replaces_and_readers_hear_of_it() {
         let room = LocalRoom::default();
-        room.put(TranscriptLine::said("1".into(), "hi"));
+        room.put(TranscriptLine::by_person("1".into(), "hi"));
         let mut reading = room.follow();
         room.put(bot("2", "Hel", false));
         room.put(bot("2", "Hello", true));
-        assert_eq!(reading.lines, [TranscriptLine::said("1".into(), "hi")]);
+        assert_eq!(reading.lines, [TranscriptLine::by_person("1".into(), "hi")]);
         assert_eq!(reading.changes.try_recv().unwrap().text, "Hel");
         assert_eq!(reading.changes.try_recv().unwrap().text, "Hello");
-        assert_eq!(room.follow().lines, [TranscriptLine::said("1".into(), "hi"), bot("2", "Hello", true)]);
+        assert_eq!(
+            room.follow().lines,
+            [TranscriptLine::by_person("1".into(), "hi"), bot("2", "Hello", true)]
+        );
     }
 
     fn asked(text: &str) -> Message {
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_past_comes_first_and_nothing_twice() {
-        let you = |text: &str| TranscriptLine::said(format!("room-{text}"), text);
+        let you = |text: &str| TranscriptLine::by_person(format!("room-{text}"), text);
         let check = |past: &[Message], here: &[TranscriptLine], expect: &[&str]| {
             let state = ThreadState::fold(past.iter().map(|m| Update::Message(Arc::new(m.clone()))));
             let room = LocalRoom::default();

@@ -55,8 +55,7 @@ pub(super) async fn add(
     };
     let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
     let role = if order.admin { accounts::ADMIN } else { accounts::USER };
-    let new = (order.email.as_str(), &order.password, role);
-    match accounts::add(db, caller.audit_name(), passwords, new).await {
+    match accounts::add(db, caller.audit_name(), passwords, &order.email, &order.password, role).await {
         Ok(account) => {
             tracing::info!(user = %account.user, role, "added account");
             (StatusCode::CREATED, Json(accounts::listed(&account))).into_response()
@@ -77,8 +76,7 @@ pub(super) async fn set_password(
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
     let (db, passwords) = (&gateway.0.shared.db, &gateway.0.sign_in.passwords);
-    let wanted = (who.as_str(), &wanted.password);
-    match accounts::set_password(db, caller.audit_name(), passwords, wanted).await {
+    match accounts::set_password(db, caller.audit_name(), passwords, &who, &wanted.password).await {
         Ok(account) => Json(accounts::listed(&account)).into_response(),
         Err(error) => told(&error),
     }
@@ -91,7 +89,7 @@ pub(super) async fn adopt(
     Path(who): Path<String>,
 ) -> Response {
     let shared = &gateway.0.shared;
-    match accounts::adopt(&shared.db, caller.audit_name(), (who.as_str(), shared.rules().unpaired)).await {
+    match accounts::adopt(&shared.db, caller.audit_name(), &who, shared.rules().unpaired).await {
         Ok(account) => {
             shared.adopt().await;
             Json(accounts::listed(&account)).into_response()

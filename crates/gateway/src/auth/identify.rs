@@ -159,7 +159,7 @@ async fn internal(
     let owner = request.headers.get(INTERNAL_OWNER).map(|owner| owner.to_str().unwrap_or_default().trim());
     let user = match owner {
         None => UserId::local(),
-        Some(raw) => UserId::of(raw)
+        Some(raw) => UserId::from_raw(raw)
             .map_err(|_| refuse(StatusCode::BAD_REQUEST, "X-DeerFlow-Owner-User-Id names nobody"))?,
     };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
@@ -222,7 +222,7 @@ async fn session_of(
         }
         Err(SessionFault::Invalid) => return Ok(Err(invalid)),
     };
-    let user = UserId::of(&claims.sub).ok().filter(|user| user.as_str() == claims.sub);
+    let user = UserId::from_raw(&claims.sub).ok().filter(|user| user.as_str() == claims.sub);
     let Some(user) = user else { return Ok(Err(invalid)) };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;

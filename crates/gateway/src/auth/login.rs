@@ -218,7 +218,7 @@ pub(super) async fn initialize(
         true => {
             let user = account.user.as_str();
             // Two entries of the audit are much to keep on the stack.
-            Box::pin(accounts::audited(&db, user, (AccountChange::Adopt, user), added)).await
+            Box::pin(accounts::audited(&db, user, AccountChange::Adopt, user, added)).await
         }
         false => added.await,
     };
@@ -272,7 +272,7 @@ async fn audited_add(
             AddedAccount::Late => Err(NotAdded::Late),
         }
     };
-    accounts::audited(db, user, (AccountChange::Add, user), added).await
+    accounts::audited(db, user, AccountChange::Add, user, added).await
 }
 
 /// Signs a user out of this browser.
@@ -314,7 +314,7 @@ async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAcc
 }
 
 fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {
-    let told = (StatusCode::CREATED, Json(accounts::shown(account)));
+    let told = (StatusCode::CREATED, Json(accounts::to_json(account)));
     with_session(sign_in, headers, account, Some(remember), told)
 }
 

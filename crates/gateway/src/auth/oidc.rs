@@ -208,7 +208,7 @@ async fn account_of(
     let email = admitted(config, person).map_err(|why| denied(SignInFailure::NotAllowed, why))?;
     let is_admin = person.is_verified() && config.admin_emails.contains(&email.to_lowercase());
     let role = if is_admin { accounts::ADMIN } else { accounts::USER };
-    let new = accounts::fresh_of_provider(email, role, (name, &person.sub));
+    let new = accounts::fresh_of_provider(email, role, name, &person.sub);
     let new = new.map_err(|error| Box::new(broken(&error)))?;
     let login = ProviderLogin { issuer: issuer.to_owned(), creates: config.creates_users, account: new };
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
@@ -216,7 +216,7 @@ async fn account_of(
         ProviderAccount::Known(account) => Ok(*account),
         ProviderAccount::Added(account) => {
             let (user, noted) = (account.user.as_str(), std::future::ready(Ok(())));
-            let noted = accounts::audited(&db, user, (AccountChange::Add, user), noted).await;
+            let noted = accounts::audited(&db, user, AccountChange::Add, user, noted).await;
             noted.map_err(|error: StoreError| Box::new(unstored(&error)))?;
             tracing::info!(user = %account.user, provider = name, role = account.role, "added account");
             Ok(*account)

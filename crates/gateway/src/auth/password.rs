@@ -98,7 +98,7 @@ async fn changed(
     let db = gateway.0.shared.db.within(STORE_TIMEOUT);
     let work = db.change_password(change);
     let user = account.user.as_str();
-    let changed = accounts::audited(&db, user, (AccountChange::SetPassword, user), work).await;
+    let changed = accounts::audited(&db, user, AccountChange::SetPassword, user, work).await;
     match changed.map_err(|error| unstored(&error))? {
         ChangedPassword::Changed { token_version } => Ok(UserAccount { token_version, ..account.clone() }),
         ChangedPassword::Taken => {

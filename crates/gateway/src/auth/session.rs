@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_session_is_known_until_it_ends_and_by_its_own_key() {
-        let (own, ada) = (key("a-secret-of-tests-and-nothing-else"), UserId::of("ada").unwrap());
+        let (own, ada) = (key("a-secret-of-tests-and-nothing-else"), UserId::from_raw("ada").unwrap());
         let token = own.issue(&ada, 3, NOW).unwrap();
         let claims = own.read(&token, NOW + SESSION_SECS - 1).unwrap();
         assert_eq!((claims.sub.as_str(), claims.ver), ("ada", 3));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_not_signed_by_hmac_is_no_session() {
-        let (own, ada) = (key("a-secret-of-tests-and-nothing-else"), UserId::of("ada").unwrap());
+        let (own, ada) = (key("a-secret-of-tests-and-nothing-else"), UserId::from_raw("ada").unwrap());
         let token = own.issue(&ada, 0, NOW).unwrap();
         let (signed, mac) = token.rsplit_once('.').unwrap();
         let (_, claims) = signed.split_once('.').unwrap();

@@ -23,7 +23,7 @@ pub(super) async fn me(
     caller: Caller,
 ) -> Response {
     match proof {
-        CallerProof::Session(account) => Json(accounts::shown(&account)).into_response(),
+        CallerProof::Session(account) => Json(accounts::to_json(&account)).into_response(),
         CallerProof::Local => coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"),
         CallerProof::Operator | CallerProof::Disabled => Json(json!({
             "id": caller.user, "email": "default@test.local", "system_role": accounts::ADMIN,
@@ -32,7 +32,7 @@ pub(super) async fn me(
         .into_response(),
         CallerProof::ApiToken(_) | CallerProof::Internal => {
             match gateway.0.shared.db.within(STORE_TIMEOUT).account_of(&caller.user).await {
-                Ok(Some(account)) => Json(accounts::shown(&account)).into_response(),
+                Ok(Some(account)) => Json(accounts::to_json(&account)).into_response(),
                 Ok(None) => Json(json!({
                     "id": caller.user, "email": "default@test.local", "system_role": accounts::USER,
                     "needs_setup": false, "oauth_provider": null,

@@ -120,7 +120,7 @@ pub fn message_bytes(message: &Message) -> u64 {
             let guide = human.guide.as_ref().map_or(0, String::len);
             let head = if human.at.is_some() || human.sender.is_some() { HEAD_BYTES } else { 0 };
             let notes: usize = human.notes.iter().map(String::len).sum();
-            let files: usize = human.files.iter().map(|file| file.told().len()).sum();
+            let files: usize = human.files.iter().map(|file| file.describe().len()).sum();
             files + guide + head + notes + pudu_base::pointed::size(&human.pointed)
         }
         Message::Tool(_) => 0,

@@ -4,7 +4,7 @@ use super::{
     ContextRules,
     cut::{self, KeepBounds},
     estimate::{IMAGE_TOKENS, TokenEstimate, request_bytes},
-    mask::{self, MaskPlan},
+    mask::{self, MaskGoal, MaskPlan},
     record, summary,
     view::view,
 };
@@ -196,13 +196,13 @@ impl ContextFit {
             return;
         }
         let step = MASK_STEP_TOKENS.min(room.trigger / MASK_STEP_PART);
-        let bounds = match every {
-            true => (tokens.saturating_sub(room.most), 1),
-            false => (tokens.saturating_sub(room.trigger / 2), step.max(1)),
+        let goal = match every {
+            true => MaskGoal { need: tokens.saturating_sub(room.most), least: 1 },
+            false => MaskGoal { need: tokens.saturating_sub(room.trigger / 2), least: step.max(1) },
         };
         let context = &run_state.state().context;
         let tools = &self.rules().skill_tools;
-        let Some(plan) = mask::plan(all, context, tools, self.estimate, bounds, every) else { return };
+        let Some(plan) = mask::plan(all, context, tools, self.estimate, goal, every) else { return };
         let MaskPlan { through, unkept } = plan;
         let kept = self.keep_files(&unkept).await;
         run_state.apply(Update::Mask { through, kept });
@@ -276,7 +276,7 @@ impl ContextFit {
         request: &mut Request,
         first: usize,
     ) -> bool {
-        run_state.tell(RunEvent::Summarizing);
+        run_state.publish(RunEvent::Summarizing);
         let leaves = request.messages.len().saturating_sub(all.len() - first);
         let messages = request.messages.iter().take(leaves).cloned().collect();
         let asked = Request { messages, ..request.clone() };
@@ -286,13 +286,14 @@ impl ContextFit {
         };
         let cut = run_state.state().context.compaction.as_ref().is_some_and(|last| last.cut);
         let most = usize::try_from(self.limit / 4 * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
-        let made = self.compaction(run_state, all, first, (Some(summary::shortened(&text, most)), cut));
+        let summary = Some(summary::shortened(&text, most));
+        let made = self.compaction(run_state, all, first, summary, cut);
         let Some((before, after)) = self.compact(run_state, all, request, made) else {
             tracing::warn!("dropped summary: it is as long as what it summarizes");
             self.failed += 1;
             return false;
         };
-        run_state.tell(RunEvent::Summarized { before, after });
+        run_state.publish(RunEvent::Summarized { before, after });
         true
     }
 
@@ -302,7 +303,7 @@ impl ContextFit {
         let Some(first) = self.first_kept(run_state, all, keep) else { return };
         let last = run_state.state().context.compaction.as_ref();
         let summary = last.and_then(|last| last.summary.clone());
-        let made = self.compaction(run_state, all, first, (summary, true));
+        let made = self.compaction(run_state, all, first, summary, true);
         self.compact(run_state, all, request, made);
     }
 
@@ -311,7 +312,8 @@ impl ContextFit {
         run_state: &RunState,
         all: &[Arc<Message>],
         first: usize,
-        (summary, cut): (Option<String>, bool),
+        summary: Option<String>,
+        cut: bool,
     ) -> Compaction {
         let last = run_state.state().context.compaction.clone();
         let gone = all.get(start(run_state, all)..first).unwrap_or_default();

@@ -75,6 +75,15 @@ fn pointer(result: &ToolResult, kept: Option<&str>) -> String {
     format!("[This result of {tool}, {count} characters, is left out here to save room. {way}]")
 }
 
+/// Tokens that masking is to free.
+#[derive(Clone, Copy)]
+pub(super) struct MaskGoal {
+    /// Number at which masking ends.
+    pub(super) need: u64,
+    /// Minimum for which masking is worth it.
+    pub(super) least: u64,
+}
+
 /// Planned masking.
 pub(super) struct MaskPlan {
     /// The last message that is masked.
@@ -83,16 +92,17 @@ pub(super) struct MaskPlan {
     pub(super) unkept: Vec<Arc<Message>>,
 }
 
-/// Chooses results to mask, oldest first, until `need` tokens are free; `None` if fewer than `least` would be. `all`
+/// Chooses results to mask, oldest first, until the goal is reached; `None` if less than its minimum would be free. `all`
 /// includes the newest results.
 pub(super) fn plan(
     messages: &[Arc<Message>],
     context: &ContextState,
     skill_tools: &BTreeSet<String>,
     estimate: TokenEstimate,
-    (need, least): (u64, u64),
+    goal: MaskGoal,
     all: bool,
 ) -> Option<MaskPlan> {
+    let MaskGoal { need, least } = goal;
     let place = |id: &MessageId| messages.iter().position(|message| message.id() == id);
     let left = context.compaction.as_ref().and_then(|left| place(&left.through)).map_or(0, |at| at + 1);
     let start = context.masked.as_ref().and_then(place).map_or(0, |at| at + 1).max(left);

@@ -148,6 +148,6 @@ mod tests {
     #[test]
     fn the_operators_instruction_may_name_the_conversation() {
         let Message::Human(human) = &*instruction(Some("Sum up {messages} as {{json}}.")) else { panic!() };
-        assert_eq!(human.told(), "Sum up [the conversation above] as {json}.");
+        assert_eq!(human.to_model_text(), "Sum up [the conversation above] as {json}.");
     }
 }

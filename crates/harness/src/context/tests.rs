@@ -68,8 +68,8 @@ fn written(request: &Request) -> String {
     }
     for message in &request.messages {
         let _ = match &**message {
-            Message::Human(human) => writeln!(text, "user {}", human.told()),
-            Message::Reminder(reminder) => writeln!(text, "user {}", reminder.told()),
+            Message::Human(human) => writeln!(text, "user {}", human.to_model_text()),
+            Message::Reminder(reminder) => writeln!(text, "user {}", reminder.to_model_text()),
             Message::Assistant(reply) => {
                 writeln!(text, "assistant {} {}", reply.text, serde_json::to_string(&reply.calls).unwrap())
             }
@@ -422,7 +422,7 @@ async fn a_summary_is_asked_with_the_same_prefix_and_stands_in_place_of_the_begi
         .messages
         .iter()
         .map(|message| match &**message {
-            Message::Human(human) => human.told().into_owned(),
+            Message::Human(human) => human.to_model_text().into_owned(),
             other => other.text().to_owned(),
         })
         .collect();
@@ -529,7 +529,7 @@ async fn images_that_a_window_has_no_room_for_are_named_and_the_newest_stay() {
         ContextFit::new(&scene.bench.agent).fit(&mut run_state, &mut request).await;
         assert_eq!(request.images.len(), shown, "{count} images in a window of {window}");
         let told = request.messages.last().map(|message| match &**message {
-            Message::Human(human) => human.told().into_owned(),
+            Message::Human(human) => human.to_model_text().into_owned(),
             other => panic!("{other:?}"),
         });
         assert_eq!(told.is_some(), shown < count);
@@ -588,7 +588,7 @@ async fn skills_that_were_read_stay_whole_and_are_named_with_the_delegations_in_
     assert!(skill(masked), "its instructions are at work");
     let compacted = asked.last().unwrap().messages[0].clone();
     let Message::Human(block) = &*compacted else { panic!("{compacted:?}") };
-    let told = block.told();
+    let told = block.to_model_text();
     let list = "- [done] count the words (by bash): (capped: turn budget). Result: 9 words\n- [cancelled] count the pages (by bash)\n- [timed out] count the lines (by bash): after 900 s. 7 so far\n- [done] count the files (by bash): 42 files. &lt;/conversation_so_far>\n";
     assert!(told.contains(list), "{told}");
     assert!(told.contains("\n- /mnt/skills/public/charts/SKILL.md\n</conversation_so_far>"), "{told}");
@@ -616,7 +616,7 @@ async fn another_model_reads_no_more_than_it_may_and_the_runs_own_stands_in_for_
         let tokens: usize = read[0].messages.iter().map(|message| message.text().len() / 3).sum();
         assert!((1_000..=3_000).contains(&tokens), "{tokens} tokens");
         let Some(Message::Human(asked)) = read[0].messages.last().map(AsRef::as_ref) else { panic!() };
-        assert_eq!(asked.told(), "Sum up [the conversation above].");
+        assert_eq!(asked.to_model_text(), "Sum up [the conversation above].");
         assert!(scene.state().context.compaction.unwrap().summary.is_some());
     }
 }

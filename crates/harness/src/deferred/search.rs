@@ -53,7 +53,7 @@ impl TypedTool for ToolSearch {
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         let found = find(&self.0.specs, &args.query)?;
         let names: Vec<String> = found.iter().map(|spec| spec.name.clone()).collect();
-        let mut text = told(&found);
+        let mut text = schemas_to_json(&found);
         if let Some(wanted) = selected(&args.query) {
             let missing: Vec<&str> = wanted.filter(|name| !names.iter().any(|found| found == name)).collect();
             if !missing.is_empty() {
@@ -149,7 +149,7 @@ fn best(mut scored: Vec<(usize, &ToolSpec)>) -> Vec<&ToolSpec> {
 }
 
 /// Returns the schemas of the found tools, as JSON.
-fn told(found: &[&ToolSpec]) -> String {
+fn schemas_to_json(found: &[&ToolSpec]) -> String {
     let mut room = SCHEMAS;
     let one = |spec: &&ToolSpec| {
         let ToolSpec { name, description: about, parameters, .. } = spec;
@@ -235,7 +235,7 @@ mod tests {
         let large =
             ToolSpec { parameters: json!({"x": "y".repeat(8_000)}), ..spec("large", &"z".repeat(900)) };
         let small = spec("small", "Little.");
-        let text = told(&[&large, &large, &small]);
+        let text = schemas_to_json(&[&large, &large, &small]);
         assert!(text.len() < SCHEMAS + 2 * SHORT + 200, "{}", text.len());
         let told: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(told[1]["parameters"], "in your tools from your next step on");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Agent;
-use crate::fixture::{Bench, ProbeTool, ScriptedReply, call, calls, says};
+use crate::fixture::{Bench, ProbeTool, ScriptedReply, call, calls, text_reply};
 use pudu_base::{Outcome, Tool, Update};
 use serde_json::json;
 
@@ -65,7 +65,8 @@ async fn a_tool_is_there_after_it_was_searched_for_and_stays() {
     let search = || call("s", SEARCH, json!({"query": "select:mail_send,none"}));
     let send = |id: &str| call(id, "mail_send", json!({}));
     // Found in the same reply is too early.
-    let bench = bench(vec![calls(vec![search(), send("early")]), calls(vec![send("now")]), says("sent")]);
+    let bench =
+        bench(vec![calls(vec![search(), send("early")]), calls(vec![send("now")]), text_reply("sent")]);
     assert_eq!(bench.run(Some("mail it")).await.0, Outcome::Success);
     let tools = bench.model.tools.lock().unwrap().clone();
     let few = "writes reads tool_search";
@@ -85,7 +86,7 @@ There is no none."#;
 
 #[tokio::test]
 async fn who_calls_a_tool_that_is_not_there_is_not_told_of_hundreds() {
-    let bench = bench(vec![calls(vec![call("1", "fly", json!({}))]), says("no")]);
+    let bench = bench(vec![calls(vec![call("1", "fly", json!({}))]), text_reply("no")]);
     bench.run(Some("fly")).await;
     let told = "tool: Error: there is no tool fly. There are: writes, reads, tool_search.";
     assert_eq!(bench.asked().pop().unwrap().pop().unwrap(), told);
@@ -94,7 +95,7 @@ async fn who_calls_a_tool_that_is_not_there_is_not_told_of_hundreds() {
 #[tokio::test]
 async fn what_was_found_in_another_catalogue_is_forgotten() {
     let check = async |catalog: &str, expect: &str| {
-        let bench = bench(vec![says("hi")]);
+        let bench = bench(vec![text_reply("hi")]);
         let catalog = if catalog.is_empty() { bench.agent.deferred.hash.clone() } else { catalog.to_owned() };
         let names = vec!["mail_send".to_owned(), "of a server that is gone".to_owned()];
         let bench = bench.past(vec![Update::Promote { catalog, names }]);

@@ -70,7 +70,7 @@ impl Middleware for ApprovalGate {
         let asked = tools.contains(&call.name) || shared.contains(&call.name);
         let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
         let looks = self.policy.dangerous != Dangerous::Allow;
-        let reason = script(call).filter(|_| looks).and_then(danger::find).map(Danger::words);
+        let reason = script(call).filter(|_| looks).and_then(danger::find).map(Danger::describe);
         let gate = match (reason, self.policy.dangerous) {
             (None, _) | (_, Dangerous::Allow) => Gate::Allow,
             (Some(reason), Dangerous::Ask) => Gate::Ask(format!("{} ({reason})", self.line(call))),

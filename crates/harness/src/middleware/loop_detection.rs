@@ -192,7 +192,7 @@ impl Middleware for LoopDetection {
                 let delta =
                     format!("{gap}{reason} and stopped there. Tell me how to go on, or ask in another way.");
                 reply.text.push_str(&delta);
-                run_state.tell(RunEvent::Text { message: reply.id.clone(), delta });
+                run_state.publish(RunEvent::Text { message: reply.id.clone(), delta });
             }
         }
     }
@@ -251,7 +251,7 @@ fn key(call: &ToolCall) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, ScriptedReply, assistant, call, calls, human, says};
+    use crate::fixture::{Bench, ScriptedReply, assistant, call, calls, human, text_reply};
     use pudu_base::Outcome;
     use serde_json::json;
 
@@ -298,7 +298,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_goes_on_and_work_before_the_question_are_no_loop() {
         let other = |n: u32| calls(vec![call(&n.to_string(), "reads", json!({"path": n}))]);
-        let replies = (0..20).map(other).chain([says("done")]).collect();
+        let replies = (0..20).map(other).chain([text_reply("done")]).collect();
         let past = (0..9).flat_map(|_| [assistant(vec![call("p", "reads", json!({"path": "/a"}))])]);
         let bench = bench(replies, LoopRules::default()).past(past.chain([human("q", "before")]).collect());
         assert_eq!(bench.run(Some("go")).await.1.text, "done");

@@ -22,7 +22,7 @@ impl Middleware for Midnight {
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         if let Some(now) = self.0.as_ref().map(WallClock::now)
-            && told(run_state).is_some_and(|told| day(&told) != day(&now))
+            && newest_time(run_state).is_some_and(|told| day(&told) != day(&now))
         {
             run_state.remind(request, format!("{NOW}{now}."));
         }
@@ -31,7 +31,7 @@ impl Middleware for Midnight {
 }
 
 /// Returns the newest time in the messages.
-fn told(run_state: &RunState) -> Option<String> {
+fn newest_time(run_state: &RunState) -> Option<String> {
     run_state.state().messages.values().rev().find_map(|message| match &**message {
         Message::Human(human) => human.at.clone(),
         Message::Reminder(reminder) => reminder.text.strip_prefix(NOW).map(str::to_owned),
@@ -47,7 +47,7 @@ fn day(words: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, call, calls, says};
+    use crate::fixture::{Bench, call, calls, text_reply};
     use pudu_base::{Human, Update};
     use serde_json::json;
     use std::sync::{
@@ -58,7 +58,7 @@ mod tests {
     #[tokio::test]
     async fn a_run_past_midnight_is_told_the_new_day_once() {
         let looks = |id: &str| calls(vec![call(id, "reads", json!({}))]);
-        let mut bench = Bench::new(vec![looks("1"), looks("2"), says("done")]);
+        let mut bench = Bench::new(vec![looks("1"), looks("2"), text_reply("done")]);
         let asked = AtomicU32::new(0);
         let clock = move || match asked.fetch_add(1, Ordering::SeqCst) {
             0 => "Friday 2026-11-20 23:59, (UTC+01:00)".to_owned(),

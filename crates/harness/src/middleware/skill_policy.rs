@@ -43,7 +43,7 @@ impl SkillPolicy {
     }
 
     /// Returns the messages of this run.
-    fn said<'a>(&self, run_state: &'a RunState) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
+    fn run_messages<'a>(&self, run_state: &'a RunState) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
         let messages = &run_state.state().messages;
         let last = || messages.values().rposition(|message| matches!(**message, Message::Human(_)));
         let first = self.first.as_ref().and_then(|id| messages.get_index_of(id)).or_else(last);
@@ -60,7 +60,7 @@ impl SkillPolicy {
             }
             _ => None,
         };
-        self.said(run_state).filter_map(guided).collect()
+        self.run_messages(run_state).filter_map(guided).collect()
     }
 
     /// Returns the active skills, the ones requested by a user first.
@@ -86,7 +86,7 @@ impl SkillPolicy {
     fn asked_and_read(&self, run_state: &RunState) -> (Vec<&Skill>, Vec<&Skill>) {
         let (mut read, mut failed) = (Vec::new(), HashSet::new());
         let mut active: Vec<&Skill> = Vec::new();
-        for message in self.said(run_state) {
+        for message in self.run_messages(run_state) {
             match &**message {
                 Message::Human(human) => active.extend(asked(&self.skills, human)),
                 Message::Assistant(reply) => read.extend(reply.calls.iter().filter(|call| call.name == READ)),

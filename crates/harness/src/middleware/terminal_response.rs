@@ -38,17 +38,17 @@ impl Middleware for TerminalResponse {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{Bench, call, calls, says};
+    use crate::fixture::{Bench, call, calls, text_reply};
     use pudu_base::{FailureCause, Outcome};
     use serde_json::json;
 
-    fn looks() -> crate::fixture::ScriptedReply {
+    fn tool_call_reply() -> crate::fixture::ScriptedReply {
         calls(vec![call("1", "reads", json!({}))])
     }
 
     #[tokio::test]
     async fn an_empty_answer_behind_results_is_asked_for_once_more() {
-        let bench = Bench::new(vec![looks(), says(" \n"), says("Found it.")]);
+        let bench = Bench::new(vec![tool_call_reply(), text_reply(" \n"), text_reply("Found it.")]);
         let (outcome, seen) = bench.run(Some("look")).await;
         assert_eq!((outcome, seen.text.trim()), (Outcome::Success, "Found it."));
         let asked = &bench.asked()[2];
@@ -58,11 +58,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_stays_empty_is_a_failure_after_two_calls() {
-        let bench = Bench::new(vec![looks(), says(""), says("")]);
+        let bench = Bench::new(vec![tool_call_reply(), text_reply(""), text_reply("")]);
         assert_eq!(bench.run(Some("look")).await.0, FailureCause::Silent.into());
-        let bench = Bench::new(vec![says(""), says("")]);
+        let bench = Bench::new(vec![text_reply(""), text_reply("")]);
         assert_eq!(bench.run(Some("hi")).await.0, FailureCause::Silent.into());
-        let bench = Bench::new(vec![says(""), says("Hello.")]);
+        let bench = Bench::new(vec![text_reply(""), text_reply("Hello.")]);
         let (outcome, seen) = bench.run(Some("hi")).await;
         assert_eq!((outcome, seen.text.trim()), (Outcome::Success, "Hello."));
         assert!(bench.asked()[1].last().unwrap().starts_with("reminder: Your answer was empty"));

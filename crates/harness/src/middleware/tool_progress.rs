@@ -87,7 +87,7 @@ impl ToolProgress {
     }
 
     fn judge(&mut self, tool: &str, text: &str, recovery: ToolRemedy) {
-        let (words, rules) = (words(text), self.rules.clone());
+        let (words, rules) = (distinct_words(text), self.rules.clone());
         let record = self.tools.entry(tool.to_owned()).or_default();
         let alike = |other: &HashSet<String>| {
             words.len().min(other.len()) >= rules.min_words && similarity(&words, other) >= rules.similarity
@@ -176,7 +176,7 @@ fn recovery(error: &str) -> ToolRemedy {
 }
 
 /// Returns the different words of a result.
-fn words(text: &str) -> HashSet<String> {
+fn distinct_words(text: &str) -> HashSet<String> {
     let end = text.char_indices().nth(MAX_JUDGED_CHARS).map_or(text.len(), |(at, _)| at);
     let words = text.get(..end).unwrap_or_default().split(|c: char| !c.is_alphanumeric() && c != '_');
     words.filter(|word| word.chars().count() >= MIN_WORD_CHARS).map(str::to_lowercase).collect()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     /// Feeds results of a tool, and returns the number of hints and whether the tool was closed.
-    async fn told(progress: &mut ToolProgress, results: &[Result<&str, &str>]) -> (usize, bool) {
+    async fn feed_results(progress: &mut ToolProgress, results: &[Result<&str, &str>]) -> (usize, bool) {
         let state = ThreadState::default();
         let mut run_state = RunState::new("t".into(), "r".into(), 0, state, Arc::new(Replay::default()));
         let call = call("1", "search", json!({}));
@@ -221,20 +221,28 @@ mod tests {
 
     #[tokio::test]
     async fn results_that_are_nearly_the_same_are_pointed_out_once() {
-        assert_eq!(told(&mut progress(), &[Ok(PAGE); 3]).await, (0, false));
-        assert_eq!(told(&mut progress(), &[Ok(PAGE); 6]).await, (1, false), "what succeeds is not closed");
-        assert_eq!(told(&mut progress(), &[Ok("OK"); 9]).await, (0, false), "a few words tell nothing");
+        assert_eq!(feed_results(&mut progress(), &[Ok(PAGE); 3]).await, (0, false));
+        assert_eq!(
+            feed_results(&mut progress(), &[Ok(PAGE); 6]).await,
+            (1, false),
+            "what succeeds is not closed"
+        );
+        assert_eq!(
+            feed_results(&mut progress(), &[Ok("OK"); 9]).await,
+            (0, false),
+            "a few words tell nothing"
+        );
         let mut exempt = ToolProgressRules::default();
         exempt.exempt.insert("search".to_owned());
-        assert_eq!(told(&mut ToolProgress::new(Arc::new(exempt)), &[Ok(PAGE); 6]).await, (0, false));
+        assert_eq!(feed_results(&mut ToolProgress::new(Arc::new(exempt)), &[Ok(PAGE); 6]).await, (0, false));
     }
 
     #[tokio::test]
     async fn a_tool_that_no_call_can_mend_is_called_no_more() {
-        assert_eq!(told(&mut progress(), &[Err("HTTP 401: who are you?")]).await, (0, true));
-        assert_eq!(told(&mut progress(), &[Err("line 4012 is not found")]).await, (0, false));
+        assert_eq!(feed_results(&mut progress(), &[Err("HTTP 401: who are you?")]).await, (0, true));
+        assert_eq!(feed_results(&mut progress(), &[Err("line 4012 is not found")]).await, (0, false));
         let slow = format!("timeout: {PAGE}");
-        assert_eq!(told(&mut progress(), &[Err(slow.as_str()); 5]).await, (1, false));
-        assert_eq!(told(&mut progress(), &[Err(slow.as_str()); 6]).await, (1, true));
+        assert_eq!(feed_results(&mut progress(), &[Err(slow.as_str()); 5]).await, (1, false));
+        assert_eq!(feed_results(&mut progress(), &[Err(slow.as_str()); 6]).await, (1, true));
     }
 }

@@ -353,7 +353,7 @@ fn invoke<'a>(
     decision: Option<Decision>,
 ) -> BoxFuture<'a, CallStep> {
     let description = agent.tools.get(&call.name).and_then(|tool| tool.purpose(&call.args));
-    run_state.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
+    run_state.publish(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
     let secrets: Vec<String> = chain.iter().flat_map(|middleware| middleware.lends(run_state)).collect();
     let lent = lending::lend(agent, &call.name, &secrets);
     let cx = ToolCx {
@@ -397,7 +397,7 @@ fn teller(run_state: &RunState) -> Tell {
 }
 
 fn tell_decision(run_state: &RunState, call: &ToolCall, decision: &Decision) {
-    run_state.tell(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
+    run_state.publish(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
 }
 
 fn denied(agent: &Agent, call: &ToolCall, decision: Decision) -> ToolResult {
@@ -437,10 +437,10 @@ fn record(
     let presents = output.updates.iter().any(|update| matches!(update, Update::Artifacts { .. }));
     for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
-            run_state.tell(RunEvent::Artifacts { paths: paths.clone() });
+            run_state.publish(RunEvent::Artifacts { paths: paths.clone() });
         }
         if let Update::Todos(todos) = &update {
-            run_state.tell(RunEvent::Todos { todos: todos.clone() });
+            run_state.publish(RunEvent::Todos { todos: todos.clone() });
         }
         run_state.apply(update);
     }
@@ -451,7 +451,7 @@ fn record(
     }
     let usage = output.spending.usage();
     if usage != pudu_base::Usage::default() {
-        run_state.tell(RunEvent::Usage { usage });
+        run_state.publish(RunEvent::Usage { usage });
     }
     output.spending.parts().iter().for_each(|part| run_state.spending.add(part.clone()));
     let ToolOutput { question, images, decisions, text, task, .. } = output;
@@ -464,7 +464,7 @@ fn record(
         task,
         ..run_state::result(call, text)
     });
-    run_state.tell(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
+    run_state.publish(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     ApprovalPolicy,
-    fixture::{Bench, call, calls, says},
+    fixture::{Bench, call, calls, text_reply},
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, Decision, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec,
@@ -50,7 +50,7 @@ impl Tool for Careful {
 }
 
 async fn made(args: Value) -> (String, Vec<Option<String>>) {
-    let mut bench = Bench::new(vec![calls(vec![call("1", "careful", args)]), says("done")]);
+    let mut bench = Bench::new(vec![calls(vec![call("1", "careful", args)]), text_reply("done")]);
     let reader = Arc::new(Reader::default());
     let (name, description) = ("careful".to_owned(), String::new());
     let spec = ToolSpec { name, description, parameters: json!({"type": "object"}), idempotent: false };

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     ApprovalPolicy,
-    fixture::{Bench, ScriptedReply, assistant, call, calls, human, says},
+    fixture::{Bench, ScriptedReply, assistant, call, calls, human, text_reply},
 };
 use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, Decision, FailureClass, Human, ModelError, Question, RetryReason,
@@ -15,7 +15,7 @@ use std::{
 
 #[tokio::test]
 async fn a_plain_answer_is_one_model_call() {
-    let bench = Bench::new(vec![says("42")]);
+    let bench = Bench::new(vec![text_reply("42")]);
     let (outcome, seen) = bench.run(Some("6 x 7?")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "42"));
     assert_eq!(bench.asked(), [["human: 6 x 7?"]]);
@@ -28,7 +28,7 @@ async fn calls_of_one_reply_run_side_by_side_and_are_read_in_call_order() {
         call("1", "reads", json!({"do": "wait", "s": 9})),
         call("2", "reads", json!({"do": "wait", "s": 4})),
     ];
-    let bench = Bench::new(vec![calls(both), says("done")]);
+    let bench = Bench::new(vec![calls(both), text_reply("done")]);
     let start = tokio::time::Instant::now();
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!((outcome, start.elapsed()), (Outcome::Success, Duration::from_secs(9)));
@@ -39,7 +39,7 @@ async fn calls_of_one_reply_run_side_by_side_and_are_read_in_call_order() {
 async fn what_goes_wrong_with_a_call_is_told_to_the_model_and_the_work_goes_on() {
     let garbled = ToolCall { garbled: Some("{oops".into()), ..call("1", "writes", json!({})) };
     let check = |bad: ToolCall, expect: &'static str| async move {
-        let bench = Bench::new(vec![calls(vec![bad]), says("sorry")]);
+        let bench = Bench::new(vec![calls(vec![bad]), text_reply("sorry")]);
         let (outcome, _) = bench.run(Some("go")).await;
         assert_eq!(outcome, Outcome::Success);
         assert_eq!(bench.thread(), ["go", "", expect, "sorry"]);
@@ -78,7 +78,7 @@ async fn a_reply_that_the_output_limit_cut_is_told_as_that() {
     let bench = Bench::new(vec![ends(thought, Finish::Length)]);
     assert_eq!(bench.run(Some("think")).await.0, FailureCause::OnlyThought.into());
     let garbled = ToolCall { garbled: Some("{\"path\": \"/a".into()), ..call("1", "writes", json!({})) };
-    let bench = Bench::new(vec![ends(vec![Delta::Call(garbled)], Finish::Length), says("in parts")]);
+    let bench = Bench::new(vec![ends(vec![Delta::Call(garbled)], Finish::Length), text_reply("in parts")]);
     bench.run(Some("write")).await;
     assert!(
         bench.asked()[1][2].starts_with("tool: Error: the output limit cut your reply"),
@@ -91,7 +91,7 @@ async fn a_reply_that_the_output_limit_cut_is_told_as_that() {
 #[tokio::test]
 async fn a_reply_that_the_provider_paused_is_sent_back_and_goes_on_within_the_steps() {
     let paused = |text: &str| ends(vec![Delta::Text(text.into())], Finish::Paused);
-    let bench = Bench::new(vec![paused("One,"), says("two.")]);
+    let bench = Bench::new(vec![paused("One,"), text_reply("two.")]);
     let (outcome, seen) = bench.run(Some("count")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "One,\n\ntwo."));
     assert_eq!(bench.asked()[1], ["human: count", "assistant: One,"]);
@@ -171,7 +171,7 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
         Update::Begin("5".into()),
         result("1"),
     ];
-    let bench = Bench::new(vec![says("done")]).past(past);
+    let bench = Bench::new(vec![text_reply("done")]).past(past);
     let (outcome, _) = bench.run(None).await;
     assert_eq!(outcome, Outcome::Success);
     // 1 had finished, 2 was cut and may have had its effect, 3 only reads, 4 had not begun; of 5 and 6 the tool is
@@ -198,7 +198,7 @@ async fn after_a_crash_behind_the_answer_the_model_is_not_asked_again() {
 
 #[tokio::test]
 async fn a_steering_message_enters_before_the_next_model_call() {
-    let bench = Bench::new(vec![calls(vec![call("1", "reads", json!({}))]), says("ok")]);
+    let bench = Bench::new(vec![calls(vec![call("1", "reads", json!({}))]), text_reply("ok")]);
     let nudge = Human::new("n", "in French");
     bench.steering.reserve().unwrap().fill(nudge);
     bench.run(Some("go")).await;
@@ -208,7 +208,7 @@ async fn a_steering_message_enters_before_the_next_model_call() {
 
 #[tokio::test]
 async fn a_run_whose_thread_moved_on_stops_and_says_so() {
-    let bench = Bench::new(vec![says("42")]);
+    let bench = Bench::new(vec![text_reply("42")]);
     *bench.log.conflict.lock().unwrap() = true;
     let (outcome, seen) = bench.run(Some("go")).await;
     assert!(matches!(&outcome, Outcome::Error(failure) if failure.class == FailureClass::Internal));
@@ -220,7 +220,7 @@ async fn call_ids_that_a_provider_uses_twice_are_made_unique() {
     let replies = vec![
         calls(vec![call("call-0", "writes", json!({}))]),
         calls(vec![call("call-0", "writes", json!({}))]),
-        says("done"),
+        text_reply("done"),
     ];
     let bench = Bench::new(replies);
     let (outcome, _) = bench.run(Some("go")).await;
@@ -234,7 +234,7 @@ async fn a_question_to_people_ends_the_run_when_the_other_calls_are_done() {
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!((outcome, bench.reads.calls.load(Ordering::SeqCst)), (Outcome::Success, 1));
     // Their answer goes on from there; so does a restart behind the question.
-    bench.model.replies.lock().unwrap().push_back(says("a it is"));
+    bench.model.replies.lock().unwrap().push_back(text_reply("a it is"));
     let update = human("h2", "a");
     bench.log.updates.lock().unwrap().push(update);
     let (outcome, seen) = bench.run(None).await;
@@ -286,7 +286,7 @@ impl Approver for Boss {
 async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
     for approved in [true, false] {
         let both = vec![call("1", "writes", json!({})), call("2", "reads", json!({}))];
-        let mut bench = Bench::new(vec![calls(both), says("done")]);
+        let mut bench = Bench::new(vec![calls(both), text_reply("done")]);
         let (say, word) = tokio::sync::oneshot::channel();
         bench.agent.approver = Arc::new(Boss(Mutex::new(Some(word))));
         bench.agent.policy =
@@ -378,7 +378,7 @@ async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
     let bench = Bench::new(vec![
         present("1", (1..=18).collect()),
         present("2", vec![1, 19, 20, 21, 22]),
-        says("here"),
+        text_reply("here"),
     ]);
     bench.run(Some("go")).await;
     let asked = bench.asked();
@@ -410,9 +410,9 @@ async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
     let past = |more: &[Update]| [&[human("h", "go"), assistant(both())][..], more].concat();
     let (never, worked, waited) = ("is not made again", "worked", "waited 4");
     // Cut once, both are made once more; cut twice, the one that was.
-    check(past(&[began("1"), began("2")]), vec![says("ok")], "reads", 2, &[waited, worked]).await;
+    check(past(&[began("1"), began("2")]), vec![text_reply("ok")], "reads", 2, &[waited, worked]).await;
     let twice = [began("1"), began("2"), cut("1"), cut("2"), began("1")];
-    check(past(&twice), vec![says("ok")], "reads", 1, &[never, worked]).await;
+    check(past(&twice), vec![text_reply("ok")], "reads", 1, &[never, worked]).await;
     // The model is told that a restart cut a call, and makes the same one anew: it is the same call.
     let again = |id: &str| calls(vec![call(id, "writes", args.clone())]);
     let past = |more: &[Update]| {
@@ -420,12 +420,12 @@ async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
         [&[human("h", "go"), first][..], more].concat()
     };
     let restart = "a restart interrupted this call";
-    check(past(&[began("1")]), vec![again("2"), says("ok")], "writes", 1, &[restart, waited]).await;
+    check(past(&[began("1")]), vec![again("2"), text_reply("ok")], "writes", 1, &[restart, waited]).await;
     let twice = [began("1"), cut("1"), began("1"), cut("1")];
-    check(past(&twice), vec![again("2"), says("ok")], "writes", 0, &[never, never]).await;
+    check(past(&twice), vec![again("2"), text_reply("ok")], "writes", 0, &[never, never]).await;
     // Who asks once more gets it tried once more.
     let asked = [past(&twice), vec![human("h2", "again")]].concat();
-    check(asked, vec![says("ok")], "writes", 1, &[waited]).await;
+    check(asked, vec![text_reply("ok")], "writes", 1, &[waited]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -436,7 +436,7 @@ async fn what_a_restart_cut_is_made_one_after_the_other_and_of_many_calls_some_w
             .collect();
         let begun = (0..cut).map(|n| Update::Begin(n.to_string().as_str().into()));
         let past = [human("h", "go"), assistant(all)].into_iter().chain(begun).collect();
-        let bench = Bench::new(vec![says("ok")]).past(past);
+        let bench = Bench::new(vec![text_reply("ok")]).past(past);
         let start = tokio::time::Instant::now();
         bench.run(None).await;
         (start.elapsed().as_secs(), bench.reads.calls.load(Ordering::SeqCst))

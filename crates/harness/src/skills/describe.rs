@@ -63,7 +63,7 @@ impl TypedTool for DescribeSkill {
 mod tests {
     use super::*;
     use crate::{
-        fixture::{Bench, calls, says},
+        fixture::{Bench, calls, text_reply},
         skills::tests::skill,
     };
     use pudu_base::ToolCall;
@@ -77,7 +77,7 @@ mod tests {
             args: json!({ "names": names }),
             garbled: None,
         };
-        let mut bench = Bench::new(vec![calls(vec![call]), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![call]), text_reply("done")]);
         let tool = describe_skill([skill("a", "One.\n</skills>"), skill("b", "Two.")].into());
         bench.agent.tools = bench.agent.tools.with(tool.unwrap());
         bench.run(Some("go")).await;

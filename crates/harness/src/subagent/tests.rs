@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     ApprovalPolicy, LoopRules, SkillPolicy,
-    fixture::{Bench, ScriptedReply, call, calls, human, says},
+    fixture::{Bench, ScriptedReply, call, calls, human, text_reply},
     lead_chain,
 };
 use pudu_base::{Delta, Finish, StepCall, StepKind, TaskEnd, TaskStatus, TaskStep, Usage};
@@ -65,7 +65,7 @@ async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
         calls(vec![hand("1", "count the files")]),
         calls(vec![call("1", "reads", json!({}))]),
         spends,
-        says("There are three."),
+        text_reply("There are three."),
     ]);
     let (outcome, seen) = bench.run(Some("how many?")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "There are three."));
@@ -82,8 +82,8 @@ async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_a
     let bench = bench(vec![
         calls(vec![hand("1", "go")]),
         calls(vec![call("2", "writes", json!({})), hand("3", "deeper")]),
-        says("I could not."),
-        says("done"),
+        text_reply("I could not."),
+        text_reply("done"),
     ]);
     bench.run(Some("go")).await;
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
@@ -95,7 +95,7 @@ async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_a
 #[tokio::test]
 async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
     let check = async |tools: Option<Vec<String>>, without: &[&str], expect: &str| {
-        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         let deferred = Arc::new(crate::ToolCatalog::new([bench.reads.spec().clone()]));
         bench.agent = searching(Agent { deferred, ..bench.agent });
         let without = without.iter().map(|name| (*name).to_owned()).collect();
@@ -117,8 +117,8 @@ async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
 async fn of_many_in_one_reply_only_the_first_three_work() {
     let many = (0..5).map(|n| hand(&n.to_string(), "go")).collect();
     let mut replies = vec![calls(many)];
-    replies.extend((0..3).map(|_| says("ok")));
-    replies.push(says("done"));
+    replies.extend((0..3).map(|_| text_reply("ok")));
+    replies.push(text_reply("done"));
     let bench = bench(replies);
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!((outcome, bench.thread().len()), (Outcome::Success, 6));
@@ -128,10 +128,10 @@ async fn of_many_in_one_reply_only_the_first_three_work() {
 async fn a_run_starts_only_so_many_in_all_and_reads_why_no_more_work() {
     let replies = vec![
         calls(vec![hand("1", "go")]),
-        says("ok"),
+        text_reply("ok"),
         calls(vec![hand("2", "go"), hand("3", "go")]),
-        says("ok"),
-        says("done"),
+        text_reply("ok"),
+        text_reply("done"),
     ];
     let mut bench = bench(replies);
     bench.agent.bounds.subagents = 2;
@@ -162,11 +162,11 @@ async fn however_it_ends_its_parent_is_told() {
             "Task Succeeded (capped: repeated tool-call loop). Result: I made the same calls 2 times",
         ),
         (vec![fail()], "Task failed. Error: "),
-        (vec![says(" "), says(" ")], "Task failed. Error: "),
+        (vec![text_reply(" "), text_reply(" ")], "Task failed. Error: "),
     ] {
         let mut all = vec![calls(vec![hand("1", "go")])];
         all.extend(replies);
-        all.push(says("done"));
+        all.push(text_reply("done"));
         let mut bench = bench(all);
         if expect.contains("loop") {
             let rules = LoopRules { warn: 2, stop: 2, ..LoopRules::default() };
@@ -178,7 +178,7 @@ async fn however_it_ends_its_parent_is_told() {
     }
     let bench = bench(vec![
         calls(vec![call("1", TASK, json!({"description": "a", "prompt": "b", "subagent_type": "c"}))]),
-        says("done"),
+        text_reply("done"),
     ]);
     bench.run(Some("go")).await;
     assert_eq!(bench.thread()[2], "Error: there is no sub-agent c; there are: helper");
@@ -262,7 +262,8 @@ fn careful(replies: Vec<ScriptedReply>) -> (Bench, Arc<Ada>) {
 async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays_with_the_answer() {
     let reads = || calls(vec![call("call-0", "reads", json!({}))]);
     let both = calls(vec![hand("1", "go"), hand("2", "go")]);
-    let (bench, ada) = careful(vec![both, reads(), reads(), says("ok"), says("ok"), says("done")]);
+    let (bench, ada) =
+        careful(vec![both, reads(), reads(), text_reply("ok"), text_reply("ok"), text_reply("done")]);
     let replay = Arc::new(Replay::default());
     let mut run_state = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
     run_state.apply(human("h", "go"));
@@ -292,7 +293,7 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
 #[tokio::test(start_paused = true)]
 async fn what_a_sub_agent_asked_for_is_asked_no_more_when_its_time_is_over() {
     let reads = calls(vec![call("call-0", "reads", json!({}))]);
-    let (mut bench, _ada) = careful(vec![calls(vec![hand("1", "go")]), reads, says("done")]);
+    let (mut bench, _ada) = careful(vec![calls(vec![hand("1", "go")]), reads, text_reply("done")]);
     bench.agent.bounds.time = Duration::from_secs(600);
     let (outcome, seen) = bench.run(Some("go")).await;
     assert_eq!((outcome, seen.asked), (Outcome::Success, vec![]));
@@ -317,8 +318,8 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
         calls(vec![hand("1", "go")]),
         calls(vec![call("2", "read_file", json!({"path": path}))]),
         calls(vec![call("3", "writes", json!({}))]),
-        says("I could not."),
-        says("done"),
+        text_reply("I could not."),
+        text_reply("done"),
     ]);
     bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("read_file", true));
     let kind = SubagentKind {
@@ -341,7 +342,7 @@ async fn a_sub_agent_is_told_of_all_skills_of_its_parent_unless_its_kind_names_s
     for (skills, expect) in
         [(None, true), (named(&[]), false), (named(&["other"]), false), (named(&["look", "other"]), true)]
     {
-        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         let kind = SubagentKind { skills, ..kind("helper") };
         let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, [skill(None)].into());
         bench.agent.tools = bench.agent.tools.with(task.unwrap());
@@ -366,7 +367,7 @@ fn the_built_in_kinds_have_deerflows_numbers() {
 #[tokio::test]
 async fn the_list_of_what_is_to_be_done_is_the_parents_alone() {
     for tools in [None, Some(vec!["write_todos".to_owned(), "reads".to_owned()])] {
-        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("write_todos", false));
         let kind = SubagentKind { tools, ..kind("helper") };
         let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap();
@@ -381,8 +382,8 @@ async fn each_step_is_in_the_parents_log_and_in_nothing_that_a_model_sees() {
     let bench = bench(vec![
         calls(vec![hand("1", "count the files")]),
         calls(vec![call("9", "reads", json!({"path": "/a"}))]),
-        says("Three files."),
-        says("There are three."),
+        text_reply("Three files."),
+        text_reply("There are three."),
     ]);
     bench.run(Some("how many?")).await;
     let step = |index, kind, text: &str| {
@@ -419,7 +420,7 @@ async fn of_endless_work_so_much_is_kept_and_the_rest_is_counted() {
         calls(vec![call(&n.to_string(), "reads", args)])
     });
     let mut all = vec![calls(vec![hand("1", "go")])];
-    all.extend(replies.chain([says("Enough."), says("done")]));
+    all.extend(replies.chain([text_reply("Enough."), text_reply("done")]));
     let mut bench = Bench::new(all);
     let kind = SubagentKind { bounds: RunBounds { steps: 300, ..kind("").bounds }, ..kind("helper") };
     let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap();
@@ -441,7 +442,7 @@ async fn steps_of_a_task_that_a_crash_cut_stay_and_it_is_not_made_twice() {
     let begun = begun
         .into_iter()
         .chain([Update::Begin("1".into()), Update::Task { call: "1".into(), stage: started.clone() }]);
-    let bench = bench(vec![says("I shall look.")]).past(begun.collect());
+    let bench = bench(vec![text_reply("I shall look.")]).past(begun.collect());
     let (outcome, _) = bench.run(None).await;
     assert_eq!(outcome, Outcome::Success);
     let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: look before you give it out again";
@@ -465,7 +466,7 @@ async fn without_a_shell_there_is_no_kind_for_shell_commands() {
     bench.agent.tools = bench.agent.tools.with(task);
     bench.model.replies.lock().unwrap().extend([
         calls(vec![call("1", TASK, json!({"description": "x", "prompt": "ls", "subagent_type": "bash"}))]),
-        says("done"),
+        text_reply("done"),
     ]);
     bench.run(Some("go")).await;
     let refused = "tool: Error: there is no sub-agent bash; there are: general-purpose";
@@ -477,7 +478,7 @@ async fn without_a_shell_there_is_no_kind_for_shell_commands() {
 #[tokio::test]
 async fn a_skill_that_is_active_binds_sub_agents_too() {
     for (tools, expect) in [(Some(["task", "reads"].as_slice()), "reads"), (None, "writes reads")] {
-        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         let kind = SubagentKind { without: Vec::new(), ..kind("helper") };
         bench.agent.tools = bench
             .agent
@@ -495,10 +496,10 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
 #[tokio::test]
 async fn one_that_cannot_see_has_no_tool_that_shows_images() {
     for (sees, expect) in [(true, "reads view_image"), (false, "reads")] {
-        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("done")]);
         bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("view_image", true));
         let own = Arc::new(Seeing(sees, crate::fixture::ScriptedModel::default()));
-        own.1.replies.lock().unwrap().push_back(says("ok"));
+        own.1.replies.lock().unwrap().push_back(text_reply("ok"));
         let kind = SubagentKind { model: Some(own.clone()), ..kind("helper") };
         bench.agent.tools = bench
             .agent

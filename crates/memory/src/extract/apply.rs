@@ -10,7 +10,7 @@ use super::{
     offered::OfferedFacts,
     refused::RefusedReason,
     signals::Signal,
-    support::{said, stated, supported},
+    support::{find_quote, stated, supported},
     transcript::Transcript,
     verify::{restates, verify, verify_summary},
 };
@@ -158,7 +158,7 @@ impl Work<'_> {
             let text = without_uploads(&summary.text);
             let reason = if summary.labels.scope != "user" || summary.labels.authority != "descriptive" {
                 RefusedReason::Labels
-            } else if said(self.case.transcript, &summary.quote).is_none() {
+            } else if find_quote(self.case.transcript, &summary.quote).is_none() {
                 RefusedReason::Quote
             } else if !self.is_grounded(&text) {
                 RefusedReason::Support
@@ -194,7 +194,7 @@ impl Work<'_> {
         let summaries = SummaryKey::ALL.iter().map(|key| case.document.summaries.get(*key).text.as_str());
         let facts = case.document.facts.iter().map(|fact| fact.content.as_str());
         summaries.chain(facts).for_each(|text| known.extend(recall_words(text)));
-        Subject::of(summary).share_in(&known) >= MIN_GROUNDED_SHARE
+        Subject::from_fact(summary).share_in(&known) >= MIN_GROUNDED_SHARE
     }
 
     /// Supersedes facts that a review found outdated: among the offered ones, the least certain first.
@@ -270,7 +270,7 @@ impl Work<'_> {
         if speaks_of_uploads(&proposed.content) {
             return Err(RefusedReason::Upload);
         }
-        said(case.transcript, &proposed.quote).ok_or(RefusedReason::Quote)?;
+        find_quote(case.transcript, &proposed.quote).ok_or(RefusedReason::Quote)?;
         let line = supported(case.transcript, &proposed.quote, &proposed.content);
         let line = line.ok_or(RefusedReason::Support)?;
         verify(&proposed.content, &proposed.quote, &line.statements)?;
@@ -286,7 +286,7 @@ impl Work<'_> {
     fn is_known(&self, content: &str, replaced: Option<&FactId>) -> bool {
         let case = self.case;
         let stored = case.document.facts.iter().chain(&self.done.changes.facts);
-        if stored.clone().any(|fact| fact.says(content)) {
+        if stored.clone().any(|fact| fact.matches_text(content)) {
             return true;
         }
         let others = stored.filter(|fact| Some(&fact.id) != replaced).map(|fact| fact.content.as_str());
@@ -316,7 +316,7 @@ impl Work<'_> {
     fn remove(&mut self, proposal: &Proposal, stored: &[Option<FactId>]) {
         for removal in proposal.removals.iter().filter(|removal| removal.scope == "user") {
             let by = match removal.replacement {
-                None if said(self.case.transcript, &removal.quote).is_none() => continue,
+                None if find_quote(self.case.transcript, &removal.quote).is_none() => continue,
                 None => None,
                 Some(index) => match index.and_then(|index| stored.get(index)).cloned().flatten() {
                     None => continue,
@@ -362,7 +362,7 @@ impl Work<'_> {
         let case = self.case;
         let is_offered = case.offered.groups.iter().any(|group| ids.iter().all(|id| group.contains(id)));
         let texts = sources.iter().map(|fact| fact.content.as_str());
-        let is_known = self.done.changes.facts.iter().any(|fact| fact.says(&merged.content));
+        let is_known = self.done.changes.facts.iter().any(|fact| fact.matches_text(&merged.content));
         (2..=case.options.consolidation_max_sources).contains(&ids.len())
             && sources.len() == ids.len()
             && is_offered

@@ -17,7 +17,7 @@ pub struct OwnWords(Vec<OwnLine>);
 impl OwnWords {
     /// Extracts them from the turns of a conversation.
     #[must_use]
-    pub fn of(turns: &[TranscriptTurn]) -> Self {
+    pub fn from_turns(turns: &[TranscriptTurn]) -> Self {
         Self(own_lines(turns))
     }
 
@@ -31,7 +31,7 @@ impl OwnWords {
     /// Whether a person mentions a fact: states it, asks for it, or wants it deleted.
     #[must_use]
     pub fn speak_of(&self, fact: &str) -> bool {
-        let subject = Subject::of(fact);
+        let subject = Subject::from_fact(fact);
         self.0.iter().any(|line| subject.share_in(&line.spoken) >= MIN_ASKED_SHARE)
     }
 }

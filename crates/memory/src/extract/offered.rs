@@ -50,7 +50,12 @@ pub struct OfferedFacts {
 impl OfferedFacts {
     /// Determines the facts for a prompt. `now` is in milliseconds since 1970.
     #[must_use]
-    pub fn of(document: &MemoryDocument, transcript: &Transcript, options: &MemoryOptions, now: i64) -> Self {
+    pub fn from_document(
+        document: &MemoryDocument,
+        transcript: &Transcript,
+        options: &MemoryOptions,
+        now: i64,
+    ) -> Self {
         let now = FactTime::from_millis(now);
         let (stale, groups) = (stale(document, options, now), groups(document, options));
         let mut shown: HashSet<&FactId> = stale.iter().chain(groups.iter().flatten()).collect();
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn only_facts_of_which_the_conversation_speaks_are_shown() {
-        let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         let facts = ["Lives in Paris", "Has a dog named Bo", "Is allergic to nuts", "住在北京", "养了一只猫"];
         document.facts = (facts.iter().enumerate())
             .map(|(n, text)| {
@@ -144,8 +149,8 @@ mod tests {
             ("我搬到上海了", &["f0", "f3"]),
             ("My car is red", &[]),
         ] {
-            let transcript = Transcript::of(&[me(said), bot("ok")]).unwrap();
-            let offered = OfferedFacts::of(&document, &transcript, &MemoryOptions::default(), 0);
+            let transcript = Transcript::from_turns(&[me(said), bot("ok")]).unwrap();
+            let offered = OfferedFacts::from_document(&document, &transcript, &MemoryOptions::default(), 0);
             let mut shown: Vec<&str> = offered.shown.keys().map(FactId::as_str).collect();
             shown.sort_unstable();
             assert_eq!(shown, expect, "{said}");

@@ -50,7 +50,7 @@ pub fn prompt(
 fn memory(document: &MemoryDocument, offered: &OfferedFacts) -> String {
     let mut value = document.to_json(DocumentDetail::Api);
     let facts = document.facts.iter().filter(|fact| offered.shown.contains_key(&fact.id));
-    let facts: Vec<Value> = facts.map(shown).collect();
+    let facts: Vec<Value> = facts.map(fact_to_json).collect();
     if let Some(map) = value.as_object_mut() {
         map.retain(|key, _| key == "user" || key == "history");
         map.insert("facts".to_owned(), json!(facts));
@@ -58,7 +58,7 @@ fn memory(document: &MemoryDocument, offered: &OfferedFacts) -> String {
     value.to_string()
 }
 
-fn shown(fact: &Fact) -> Value {
+fn fact_to_json(fact: &Fact) -> Value {
     let mark = if fact.source.kind == "manual" { "[MANUAL] " } else { "" };
     json!({
         "id": FactId::as_str(&fact.id),
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_rules_never_change_and_the_rest_is_escaped() {
-        let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         document.summaries.set(SummaryKey::WorkContext, "Works at </current_memory>", None);
         let fact = |id: &str| {
             let id = FactId::new(id).unwrap();
@@ -102,16 +102,16 @@ mod tests {
         };
         document.facts = vec![fact("fact_1"), fact("fact_2"), fact("fact_3")];
         let options = MemoryOptions { consolidation: true, consolidation_min: 3, ..MemoryOptions::default() };
-        let transcript = Transcript::of(&[me("I like tea </conversation>"), bot("ok")]).unwrap();
-        let offered = OfferedFacts::of(&document, &transcript, &options, 30 * 86_400_000);
+        let transcript = Transcript::from_turns(&[me("I like tea </conversation>"), bot("ok")]).unwrap();
+        let offered = OfferedFacts::from_document(&document, &transcript, &options, 30 * 86_400_000);
         let asked = prompt(&document, &transcript, &offered);
         assert_eq!(asked.user.matches("</current_memory>").count(), 1, "{}", asked.user);
         assert_eq!(asked.user.matches("</conversation>").count(), 1);
         let line = "- [fact_1 | goal | 0.80 | 1970-01-01 | valid:7d] \"Likes &lt;tea&gt;\"";
         assert_eq!(asked.user.matches(line).count(), 2, "for review and to merge: {}", asked.user);
         assert!(asked.user.contains("<hints>\nThe person tells a preference.\n</hints>"));
-        let nothing = MemoryDocument::empty(MemoryScope::of(UserId::local()));
-        let plain = Transcript::of(&[me("hello there"), bot("ok")]).unwrap();
+        let nothing = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
+        let plain = Transcript::from_turns(&[me("hello there"), bot("ok")]).unwrap();
         let other = prompt(&nothing, &plain, &OfferedFacts::default());
         assert_eq!(other.system, asked.system);
         assert!(!other.user.contains("<hints>") && !other.user.contains("<facts_for_review>"));

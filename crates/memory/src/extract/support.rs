@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     about::Subject,
-    text::{is_cjk, unescape, words},
+    text::{is_cjk, split_words, unescape},
 };
 use pudu_store::recall_words;
 use std::collections::HashSet;
@@ -23,14 +23,14 @@ const MIN_QUOTE_WEIGHT: usize = 3;
 const WORD_WEIGHT: usize = 2;
 
 /// Finds the person's line that has a quote. A quote of a word or two proves something only if the message has no more.
-pub(super) fn said<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a OwnLine> {
+pub(super) fn find_quote<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a OwnLine> {
     if quote.chars().count() > MAX_QUOTE_CHARS {
         return None;
     }
     let quote = evidence(&unescape(quote));
     let quote = quote.trim_matches(|c: char| c == '"' || c == '\'' || c.is_whitespace());
     let wide = quote.chars().filter(|c| is_cjk(*c)).count();
-    let is_enough = (words(quote).len() - wide) * WORD_WEIGHT + wide >= MIN_QUOTE_WEIGHT;
+    let is_enough = (split_words(quote).len() - wide) * WORD_WEIGHT + wide >= MIN_QUOTE_WEIGHT;
     if quote.is_empty() {
         return None;
     }
@@ -48,12 +48,12 @@ fn is_around_statement(line: &OwnLine, quote: &str) -> bool {
 
 /// Finds the person's line that has a quote and most of a fact's telling words, with each name and number.
 pub(super) fn supported<'a>(transcript: &'a Transcript, quote: &str, fact: &str) -> Option<&'a OwnLine> {
-    said(transcript, quote).filter(|line| is_stated(fact, &line.stated))
+    find_quote(transcript, quote).filter(|line| is_stated(fact, &line.stated))
 }
 
 /// Finds the person's statement that says the same as a fact, and the supporting words.
 pub(super) fn proof<'a>(own: &'a [OwnLine], fact: &str) -> Option<(&'a OwnLine, &'a str)> {
-    let subject = Subject::of(fact);
+    let subject = Subject::from_fact(fact);
     let says = |said: &&String| {
         is_stated(fact, &recall_words(said)) && verify(fact, said, std::slice::from_ref(*said)).is_ok()
     };
@@ -75,7 +75,7 @@ pub(super) fn stated(transcript: &Transcript) -> HashSet<String> {
 /// Whether a fact is covered by stated words.
 fn is_stated(fact: &str, stated: &HashSet<String>) -> bool {
     let is_there = |name: &str| recall_words(name).iter().all(|word| stated.contains(word));
-    Subject::of(fact).share_in(stated) >= MIN_STATED_SHARE && names(fact).all(is_there)
+    Subject::from_fact(fact).share_in(stated) >= MIN_STATED_SHARE && names(fact).all(is_there)
 }
 
 /// Returns the names and numbers of a fact: capitalised words except the first one, and words with a digit.
@@ -118,7 +118,7 @@ mod tests {
             me("Rust!"),
             bot("ok"),
         ];
-        let transcript = Transcript::of(&turns).unwrap();
+        let transcript = Transcript::from_turns(&turns).unwrap();
         for (quote, expect) in [
             ("I'm a nurse", true),
             ("i like  <GREEN> tea", true),
@@ -134,7 +134,7 @@ mod tests {
             ("", false),
             ("\"\"", false),
         ] {
-            assert_eq!(said(&transcript, quote).is_some(), expect, "{quote}");
+            assert_eq!(find_quote(&transcript, quote).is_some(), expect, "{quote}");
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
             me("I'm a nurse and drink green tea. What does the doc say about Rome? My boss Eve likes jazz."),
             bot("You live in Rome"),
         ];
-        let transcript = Transcript::of(&turns).unwrap();
+        let transcript = Transcript::from_turns(&turns).unwrap();
         for (quote, fact, expect) in [
             ("I'm a nurse", "Works as a nurse", true),
             ("I'm a nurse", "Is a nurse and likes green tea", true),

@@ -122,7 +122,7 @@ impl Transcript {
     /// Builds the transcript from turns. Returns `None` without people's words or without an answer to them: then there
     /// is nothing to learn.
     #[must_use]
-    pub fn of(turns: &[TranscriptTurn]) -> Option<Self> {
+    pub fn from_turns(turns: &[TranscriptTurn]) -> Option<Self> {
         let kept = kept(turns);
         let is_answered = kept.iter().any(|(turn, _)| turn.by == SaidBy::Assistant);
         let people: Vec<&Person> = kept.iter().filter_map(|(turn, _)| person(turn)).collect();
@@ -281,7 +281,7 @@ pub(super) mod tests {
     }
 
     fn check(turns: &[TranscriptTurn], expect: Option<&str>) {
-        assert_eq!(Transcript::of(turns).as_ref().map(Transcript::text), expect, "{turns:?}");
+        assert_eq!(Transcript::from_turns(turns).as_ref().map(Transcript::text), expect, "{turns:?}");
     }
 
     #[test]
@@ -319,7 +319,7 @@ pub(super) mod tests {
             [("haha just kidding", 0), ("开玩笑的", 0), ("and I like tea", 1), ("act as a guide", 1)]
         {
             let turns = [me("I own a castle"), bot("Wow"), me(later), bot("ok")];
-            let made = Transcript::of(&turns).unwrap();
+            let made = Transcript::from_turns(&turns).unwrap();
             assert_eq!(made.own()[0].statements.len(), expect, "{later}");
         }
         let room =
@@ -336,7 +336,7 @@ pub(super) mod tests {
             Some("User (Name of U1): I like tea\n\nUser (Name of U2): I like milk\n\nAssistant: Fine"),
         );
         let long = format!("{}{}{}", "a".repeat(500), "b".repeat(9), "c".repeat(500));
-        let made = Transcript::of(&[me(&long), bot("x")]).unwrap();
+        let made = Transcript::from_turns(&[me(&long), bot("x")]).unwrap();
         assert_eq!(
             made.text(),
             format!("User: {}{TRUNCATED}{}\n\nAssistant: x", "a".repeat(500), "c".repeat(500))

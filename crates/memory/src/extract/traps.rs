@@ -87,7 +87,7 @@ fn quotes(line: &Line) -> Vec<&str> {
     let pieces = line
         .said
         .split_inclusive(['.', '!', '?', ':', ',', '"', '。', '！', '？', '：', '，', '“', '”', '\n']);
-    let subject = Subject::of(&line.fact);
+    let subject = Subject::from_fact(&line.fact);
     let share = |piece: &str| subject.share_in(&recall_words(piece));
     let nearest = pieces.map(str::trim).max_by(|a, b| share(a).total_cmp(&share(b)));
     let others = [line.answer.as_deref(), line.output.as_deref()];
@@ -102,7 +102,7 @@ fn stored(line: &Line) -> Vec<String> {
 fn judged(line: &Line, known: Option<&str>) -> (Vec<String>, Vec<&'static str>) {
     let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
     let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
-    let Some(transcript) = Transcript::of(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else {
+    let Some(transcript) = Transcript::from_turns(&[me("Good day"), bot("Hello"), said, bot(&answer)]) else {
         return (Vec::new(), vec!["no statement"]);
     };
     let fact = |quote: &str| json!({"content": line.fact, "quote": quote, "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"});
@@ -111,7 +111,7 @@ fn judged(line: &Line, known: Option<&str>) -> (Vec<String>, Vec<&'static str>) 
         json!({"summary": line.fact, "quote": quote, "shouldUpdate": true, "scope": scope, "authority": authority})
     };
     let facts: Vec<Value> = quotes(line).into_iter().map(fact).collect();
-    let mut document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+    let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
     let id = FactId::new("known").unwrap();
     let known = known.map(|text| Fact::new(id, text, FactCategory::Context, 0.9, FactTime::default()));
     document.facts.extend(known);

@@ -18,7 +18,7 @@ use super::refused::RefusedReason;
 use crate::{
     about::Subject,
     secrets::has_secret,
-    text::{normalized, sentences, share_of_words, words},
+    text::{normalized, sentences, share_of_words, split_words},
 };
 use clauses::{ClauseSubject, clauses};
 use language::SentenceLanguage;
@@ -37,7 +37,7 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
         return Err(RefusedReason::Secret);
     }
     let about: Vec<&String> = statements.iter().filter(|said| speaks_of(said, fact, quote)).collect();
-    match about.iter().map(|said| SentenceLanguage::of(said)).max() {
+    match about.iter().map(|said| SentenceLanguage::detect(said)).max() {
         Some(SentenceLanguage::Other) => return verify_copy(fact, &about),
         Some(SentenceLanguage::English | SentenceLanguage::Chinese) => {}
         None => return Err(RefusedReason::Opposite),
@@ -51,14 +51,14 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
 
 /// Whether two texts with the same words agree in negation, time, doubt and sides.
 fn agree(text: &str, other: &str) -> bool {
-    let (mood, other_mood) = (Mood::of(text), Mood::of(other));
+    let (mood, other_mood) = (Mood::from_clause(text), Mood::from_clause(other));
     mood.compare(&other_mood).is_ok() && other_mood.compare(&mood).is_ok() && !roles::are_swapped(text, other)
 }
 
 /// Whether a text only has words of a known one and does not mean the opposite.
 pub(super) fn restates(text: &str, known: &str) -> bool {
     let (new, old): (HashSet<String>, HashSet<String>) =
-        (words(text).into_iter().collect(), words(known).into_iter().collect());
+        (split_words(text).into_iter().collect(), split_words(known).into_iter().collect());
     !new.is_empty() && new.is_subset(&old) && agree(text, known)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn verify_summary(
 fn speaks_of(said: &str, fact: &str, quote: &str) -> bool {
     let (said_plain, quote) = (normalized(said), normalized(quote));
     let has_quote = said_plain.contains(quote.as_str()) || quote.contains(said_plain.as_str());
-    has_quote || Subject::of(fact).share_in(&recall_words(said)) >= MIN_SHARE
+    has_quote || Subject::from_fact(fact).share_in(&recall_words(said)) >= MIN_SHARE
 }
 
 /// Accepts an exact copy of a sentence.
@@ -115,7 +115,7 @@ fn claims(text: &str) -> Vec<JudgedClause> {
             Some(own) => own,
             None => subject.clone(),
         };
-        let mut mood = Mood::of(&clause);
+        let mut mood = Mood::from_clause(&clause);
         mood.unreal |= is_imagined;
         JudgedClause { mood, subject: subject.clone(), text: clause }
     };
@@ -123,7 +123,7 @@ fn claims(text: &str) -> Vec<JudgedClause> {
 }
 
 fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result<(), RefusedReason> {
-    let subject = Subject::of(&part.text);
+    let subject = Subject::from_fact(&part.text);
     let last = subject.last_word(&part.text);
     let shares: Vec<f64> = said.iter().map(|claim| subject.share_in(&recall_words(&claim.text))).collect();
     let best = shares.iter().copied().fold(0.0, f64::max);
@@ -160,7 +160,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     extent::compare(&part.text, &said.text)?;
     // A negation after "and" belongs to something else: "I grew up here and feet mean nothing to me".
     let heard = cut_behind_and(&part.text, &said.text);
-    let mut mood = Mood::of(heard);
+    let mut mood = Mood::from_clause(heard);
     mood.unreal |= said.mood.unreal;
     part.mood.compare(&mood)?;
     if roles::are_swapped(&part.text, &said.text) { Err(RefusedReason::Opposite) } else { Ok(()) }
@@ -168,7 +168,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
 
 /// Returns a clause up to the "and" after the last word of the fact in it.
 fn cut_behind_and<'t>(part: &str, said: &'t str) -> &'t str {
-    let subject = Subject::of(part);
+    let subject = Subject::from_fact(part);
     let has = |text: &str| subject.share_in(&recall_words(text)) > 0.0;
     let ands = said.match_indices(" and ").map(|(at, _)| said.split_at(at));
     let mut cuts = ands.filter(|(before, after)| has(before) && !has(after));

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn scope() -> MemoryScope {
-    MemoryScope::of_agent(UserId::of("alice").unwrap(), "research-agent").unwrap()
+    MemoryScope::of_agent(UserId::from_raw("alice").unwrap(), "research-agent").unwrap()
 }
 
 fn full() -> Fact {

@@ -6,11 +6,11 @@ use std::path::Path;
 const NOW: i64 = 1_782_864_000_000;
 
 fn user(name: &str) -> UserId {
-    UserId::of(name).unwrap()
+    UserId::from_raw(name).unwrap()
 }
 
 fn of(name: &str) -> MemoryScope {
-    MemoryScope::of(user(name))
+    MemoryScope::for_user(user(name))
 }
 
 fn fact(content: &str, confidence: f64) -> NewFact {

@@ -176,7 +176,7 @@ fn agents_and_users_do_not_see_each_others_facts_and_share_summaries_alone() {
     let scene = Scene::new();
     let user = scene.scope.user().clone();
     let research = MemoryScope::of_agent(user.clone(), "Research").unwrap();
-    let bob = MemoryScope::of(UserId::of("bob@example.com").unwrap());
+    let bob = MemoryScope::for_user(UserId::from_raw("bob@example.com").unwrap());
     scene.add("Mine");
     scene.store.add(&research, new("Research's"), NOW).unwrap();
     scene.store.add(&bob, new("Bob's"), NOW).unwrap();
@@ -226,7 +226,7 @@ fn no_link_leads_out_of_a_users_folder() {
     // A user's folder that is a link out of the home.
     let elsewhere = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), scene.home.path().join("users/carol")).unwrap();
-    let carol = MemoryScope::of(UserId::of("carol").unwrap());
+    let carol = MemoryScope::for_user(UserId::from_raw("carol").unwrap());
     assert!(scene.store.add(&carol, new("x"), NOW).is_err());
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
@@ -556,9 +556,9 @@ fn a_conversation_becomes_facts_in_files() {
     let me = Person { id: "U1".to_owned(), name: Some("Ann".to_owned()), is_self: true };
     let turns =
         [turn(SaidBy::Person(me), "I moved to Rome last week"), turn(SaidBy::Assistant, "Enjoy <Rome>!")];
-    let transcript = Transcript::of(&turns).unwrap();
+    let transcript = Transcript::from_turns(&turns).unwrap();
     let document = scene.read();
-    let offered = OfferedFacts::of(&document, &transcript, scene.store.options(), NOW);
+    let offered = OfferedFacts::from_document(&document, &transcript, scene.store.options(), NOW);
     let asked = prompt(&document, &transcript, &offered);
     assert!(
         asked.user.contains("[MANUAL] Lives in Paris")

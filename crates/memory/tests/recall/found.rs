@@ -58,7 +58,7 @@ pub(crate) fn language(chinese: bool) -> &'static Language {
 }
 
 pub(crate) fn scope(user: &str) -> RecallScope {
-    RecallScope { user: UserId::of(user).unwrap(), agent: AGENT.into() }
+    RecallScope { user: UserId::from_raw(user).unwrap(), agent: AGENT.into() }
 }
 
 /// Makes conversations of both languages, so many of each, and indexes each for a user of its own.

@@ -84,7 +84,7 @@ impl ChunkDecoder {
         if !thoughts.is_empty()
             && let Some(said) = self.split.thinks_elsewhere()
         {
-            self.said(said, out)?;
+            self.push_piece(said, out)?;
         }
         think(thoughts, out);
         self.speak(&words, out)?;
@@ -102,10 +102,10 @@ impl ChunkDecoder {
         if words.is_empty() {
             return Ok(());
         }
-        self.split.push(words).into_iter().try_for_each(|said| self.said(said, out))
+        self.split.push(words).into_iter().try_for_each(|said| self.push_piece(said, out))
     }
 
-    fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn push_piece(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         match (said, &mut self.text_calls) {
             (Said::Thought(thought), _) => think(thought, out),
             (Said::Words(words), Some(calls)) => out.extend(calls.push(&words)?.map(Delta::Text)),
@@ -156,7 +156,7 @@ impl ChunkDecoder {
         let Some(mut finish) = self.finish.filter(|_| !self.done) else { return Ok(()) };
         self.done = true;
         if let Some(said) = self.split.end() {
-            self.said(said, out)?;
+            self.push_piece(said, out)?;
         }
         self.inline_images.end(&mut self.media, out);
         if self.refused {

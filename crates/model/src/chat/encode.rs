@@ -1,5 +1,5 @@
 //! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole.
-//! [`Human::told`](pudu_base::Human::told) marks the authors.
+//! [`Human::to_model_text`](pudu_base::Human::to_model_text) marks the authors.
 
 use super::decode::DETAILS;
 use crate::{
@@ -96,7 +96,10 @@ impl Serialize for WireMessages<'_> {
         }
         if !request.images.is_empty() {
             // Tool results are text on this wire, so images from tools are sent as user messages.
-            seq.serialize_element(&WireMessage::Pictures { role: "user", content: shown(&request.images) })?;
+            seq.serialize_element(&WireMessage::Pictures {
+                role: "user",
+                content: encode_images(&request.images),
+            })?;
         }
         seq.end()
     }
@@ -105,8 +108,8 @@ impl Serialize for WireMessages<'_> {
 impl MessageWriting<'_> {
     fn message<'a>(&self, message: &'a Message) -> WireMessage<'a> {
         match message {
-            Message::Human(human) => WireMessage::User { content: human.told() },
-            Message::Reminder(reminder) => WireMessage::User { content: reminder.told().into() },
+            Message::Human(human) => WireMessage::User { content: human.to_model_text() },
+            Message::Reminder(reminder) => WireMessage::User { content: reminder.to_model_text().into() },
             Message::Assistant(reply) => self.reply(reply),
             Message::Tool(ToolResult { call, text, .. }) => {
                 WireMessage::Tool { tool_call_id: self.dialect.call_ids.form(call.as_str()), content: text }
@@ -191,7 +194,7 @@ struct ImageUrl {
 }
 
 /// Encodes images, each after its name.
-fn shown(pictures: &[ModelImage]) -> Vec<WirePart<'_>> {
+fn encode_images(pictures: &[ModelImage]) -> Vec<WirePart<'_>> {
     let parts = |ModelImage { image, bytes }: &'_ ModelImage| {
         let url = format!("data:{};base64,{}", image.mime, BASE64_STANDARD.encode(bytes));
         WirePart::ImageUrl { image_url: ImageUrl { url } }

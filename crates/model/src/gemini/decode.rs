@@ -102,7 +102,7 @@ impl ContentDecoder {
                 let text = self.paragraphs.separate(text);
                 if !text.is_empty() || part.signature.is_some() {
                     let extra = part.signature.map(|signature| extra([(SIGNATURE, Some(signature))]));
-                    self.order.words(text.len(), extra.flatten());
+                    self.order.add_text(text.len(), extra.flatten());
                 }
                 out.extend((!text.is_empty()).then_some(Delta::Text(text)));
                 Ok(())
@@ -142,7 +142,7 @@ impl ContentDecoder {
             let args = call.args.unwrap_or_default();
             return self.whole_call(call.name.unwrap_or_default(), call.id, signature, &args, true);
         }
-        let goes_on = call.goes_on();
+        let goes_on = call.is_continued();
         self.streamed.get_or_insert_default().grow(call, signature)?;
         if goes_on { Ok(()) } else { self.end_streamed(true) }
     }

@@ -183,7 +183,7 @@ struct PartWriter<'a> {
 }
 
 impl<'a> TurnWriter<'a, TurnPart<'a>> for PartWriter<'a> {
-    fn words(&mut self, text: Cow<'a, str>) -> TurnPart<'a> {
+    fn text_part(&mut self, text: Cow<'a, str>) -> TurnPart<'a> {
         TurnPart::Text { text, signature: None }
     }
 
@@ -193,7 +193,7 @@ impl<'a> TurnWriter<'a, TurnPart<'a>> for PartWriter<'a> {
             Some(pieces) => pieces.into_iter().filter_map(|piece| self.piece(piece)).collect(),
             None => {
                 let calls = reply.calls.iter().map(|call| written(call, None, None));
-                words(&reply.text, None).into_iter().chain(calls).collect()
+                signed_text(&reply.text, None).into_iter().chain(calls).collect()
             }
         };
         if self.needs_signatures {
@@ -214,7 +214,7 @@ impl<'a> PartWriter<'a> {
     fn piece(&mut self, piece: OrderedPiece<'a>) -> Option<TurnPart<'a>> {
         let field = |extra: Option<&'a Value>, name: &str| extra?.get(name)?.as_str();
         match piece {
-            OrderedPiece::Words(text, extra) => words(text, field(extra, SIGNATURE)),
+            OrderedPiece::Words(text, extra) => signed_text(text, field(extra, SIGNATURE)),
             OrderedPiece::Call(call, extra) => {
                 let id = field(extra, "id");
                 self.ids.extend(id.map(|id| (call.id.as_str(), id)));
@@ -226,7 +226,7 @@ impl<'a> PartWriter<'a> {
 }
 
 /// Google refuses empty text unless it carries a signature.
-fn words<'a>(text: &'a str, signature: Option<&'a str>) -> Option<TurnPart<'a>> {
+fn signed_text<'a>(text: &'a str, signature: Option<&'a str>) -> Option<TurnPart<'a>> {
     (!text.is_empty() || signature.is_some()).then(|| TurnPart::Text { text: text.into(), signature })
 }
 

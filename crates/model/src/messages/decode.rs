@@ -264,7 +264,7 @@ impl PartialBlock {
     /// Records the block's position in the order.
     fn end(self, order: &mut ReplyOrder, calls: &mut [ToolCall]) {
         match self.content {
-            BlockContent::Words(bytes) => order.words(bytes, None),
+            BlockContent::Words(bytes) => order.add_text(bytes, None),
             BlockContent::Call { at, arguments } => {
                 let Some(call) = calls.get_mut(at) else { return };
                 if self.is_open && arguments == BlockArguments::Missing {

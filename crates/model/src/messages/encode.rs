@@ -213,7 +213,7 @@ struct BlockWriter<'s> {
 }
 
 impl<'a> TurnWriter<'a, MarkedBlock<'a>> for BlockWriter<'_> {
-    fn words(&mut self, text: Cow<'a, str>) -> MarkedBlock<'a> {
+    fn text_part(&mut self, text: Cow<'a, str>) -> MarkedBlock<'a> {
         MessageBlock::Text { text }.into()
     }
 
@@ -238,12 +238,12 @@ impl<'a> TurnWriter<'a, MarkedBlock<'a>> for BlockWriter<'_> {
 impl BlockWriter<'_> {
     fn plain<'a>(&self, reply: &'a Assistant) -> Vec<MessageBlock<'a>> {
         let calls = reply.calls.iter().map(|call| self.call(call));
-        words(&reply.text).into_iter().chain(calls).collect()
+        text_block(&reply.text).into_iter().chain(calls).collect()
     }
 
     fn piece<'a>(&self, piece: OrderedPiece<'a>) -> Option<MessageBlock<'a>> {
         match piece {
-            OrderedPiece::Words(text, _) => words(text),
+            OrderedPiece::Words(text, _) => text_block(text),
             OrderedPiece::Call(call, _) => Some(self.call(call)),
             OrderedPiece::Part(block) => Some(MessageBlock::Kept(block)),
         }
@@ -256,7 +256,7 @@ impl BlockWriter<'_> {
 }
 
 /// Anthropic refuses blank text.
-fn words(text: &str) -> Option<MessageBlock<'_>> {
+fn text_block(text: &str) -> Option<MessageBlock<'_>> {
     (!text.trim().is_empty()).then(|| MessageBlock::Text { text: text.into() })
 }
 

@@ -58,17 +58,17 @@ impl DocumentDecoder {
     fn message(&mut self, part: MessagePart, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Some(thought) = part.thinking.filter(|thought| !thought.is_empty()) {
             if let Some(said) = self.split.thinks_elsewhere() {
-                self.said(said, out);
+                self.push_piece(said, out);
             }
-            self.said(Said::Thought(thought), out);
+            self.push_piece(Said::Thought(thought), out);
         }
         for said in self.split.push(&part.content.unwrap_or_default()) {
-            self.said(said, out);
+            self.push_piece(said, out);
         }
         part.tool_calls.into_iter().flatten().try_for_each(|call| self.call(call))
     }
 
-    fn said(&self, said: Said, out: &mut Vec<Delta>) {
+    fn push_piece(&self, said: Said, out: &mut Vec<Delta>) {
         match said {
             Said::Words(words) => out.push(Delta::Text(words)),
             Said::Thought(thought) => out.push(Delta::Reasoning(thought)),
@@ -93,7 +93,7 @@ impl DocumentDecoder {
     fn conclude(&mut self, finish: Finish, usage: Option<Usage>, out: &mut Vec<Delta>) {
         self.done = true;
         if let Some(said) = self.split.end() {
-            self.said(said, out);
+            self.push_piece(said, out);
         }
         out.extend(self.calls.take(finish).into_iter().map(Delta::Call));
         out.extend(usage.map(Delta::Usage));
@@ -150,7 +150,7 @@ mod tests {
         testing::read(&settings, lines.as_bytes())
     }
 
-    fn said(text: &str) -> Value {
+    fn content_chunk(text: &str) -> Value {
         json!({"model": "m", "message": {"role": "assistant", "content": text}, "done": false})
     }
 
@@ -162,10 +162,16 @@ mod tests {
     #[test]
     fn words_thoughts_and_usage_are_read() {
         let thought = json!({"message": {"content": "", "thinking": "hm"}, "done": false});
-        let expect = Reply { reasoning: "hm".into(), ..Reply::said("Hello", Finish::Complete) };
+        let expect = Reply { reasoning: "hm".into(), ..Reply::with_text("Hello", Finish::Complete) };
         let expect = expect.with_usage(Usage::plain(3, 2));
-        assert_eq!(read(&[thought, said("Hel"), said("lo"), end("stop")]), Ok(expect.clone()));
-        assert_eq!(read(&[said("<think>hm</th"), said("ink>\nHello"), end("stop")]), Ok(expect));
+        assert_eq!(
+            read(&[thought, content_chunk("Hel"), content_chunk("lo"), end("stop")]),
+            Ok(expect.clone())
+        );
+        assert_eq!(
+            read(&[content_chunk("<think>hm</th"), content_chunk("ink>\nHello"), end("stop")]),
+            Ok(expect)
+        );
     }
 
     #[test]
@@ -179,14 +185,14 @@ mod tests {
 
     #[test]
     fn an_end_is_what_its_reason_says_and_a_cut_stream_is_no_answer() {
-        assert_eq!(read(&[said("a"), end("length")]).unwrap().finish, Some(Finish::Length));
+        assert_eq!(read(&[content_chunk("a"), end("length")]).unwrap().finish, Some(Finish::Length));
         assert_eq!(read(&[end("load")]).unwrap().finish, Some(Finish::Complete));
         let bare = json!({"message": null, "done": true, "done_reason": null, "eval_count": null});
-        assert_eq!(read(&[said("a"), bare]), Ok(Reply::said("a", Finish::Complete)));
+        assert_eq!(read(&[content_chunk("a"), bare]), Ok(Reply::with_text("a", Finish::Complete)));
         let cached = json!({"done": true, "done_reason": "stop", "eval_count": 2});
         assert_eq!(read(&[cached]).unwrap().usage, Some(Usage::plain(0, 2)));
-        assert_eq!(read(&[said("a")]), Err(cut()));
-        let error = read(&[said("a"), json!({"error": "runner stopped"})]);
+        assert_eq!(read(&[content_chunk("a")]), Err(cut()));
+        let error = read(&[content_chunk("a"), json!({"error": "runner stopped"})]);
         assert_eq!(error, Err(ModelError::Failed("HTTP 500: runner stopped".into())));
     }
 }

@@ -159,8 +159,8 @@ fn messages<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaMes
     let user = |content| OllamaMessage::User { content, images: Vec::new() };
     let system = Some(request.system.as_str()).filter(|text| !text.is_empty());
     let messages = request.messages.iter().map(|message| match message.as_ref() {
-        Message::Human(human) => user(human.told()),
-        Message::Reminder(reminder) => user(reminder.told().into()),
+        Message::Human(human) => user(human.to_model_text()),
+        Message::Reminder(reminder) => user(reminder.to_model_text().into()),
         Message::Assistant(reply) => assistant(settings, reply),
         Message::Tool(result) => OllamaMessage::Tool {
             tool_name: &result.tool,
@@ -169,11 +169,11 @@ fn messages<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaMes
         },
     });
     let first = system.map(|content| OllamaMessage::System { content });
-    first.into_iter().chain(messages).chain(shown(&request.images)).collect()
+    first.into_iter().chain(messages).chain(encode_images(&request.images)).collect()
 }
 
 /// Adds images after the newest message, with their names.
-fn shown(images: &[ModelImage]) -> Option<OllamaMessage<'_>> {
+fn encode_images(images: &[ModelImage]) -> Option<OllamaMessage<'_>> {
     let paths: Vec<&str> = images.iter().map(|shown| shown.image.path.as_str()).collect();
     let content = paths.join("\n").into();
     let images: Vec<String> = images.iter().map(|shown| BASE64_STANDARD.encode(&shown.bytes)).collect();

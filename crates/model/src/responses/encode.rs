@@ -23,7 +23,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
     let mut writer = ItemWriter { settings, origin: settings.origin(), input: Vec::new() };
     request.messages.iter().for_each(|message| writer.message(message));
     if !request.images.is_empty() {
-        writer.input.push(InputItem::Shown { role: "user", content: shown(&request.images) });
+        writer.input.push(InputItem::Shown { role: "user", content: encode_images(&request.images) });
     }
     let (tools, input) = (tools(settings, request), writer.input);
     wire::written(&ResponsesBody { options, stream: true, instructions, tools, input })
@@ -131,8 +131,8 @@ struct ItemWriter<'a> {
 impl<'a> ItemWriter<'a> {
     fn message(&mut self, message: &'a Message) {
         match message {
-            Message::Human(human) => self.say("user", human.told()),
-            Message::Reminder(reminder) => self.say("user", reminder.told().into()),
+            Message::Human(human) => self.say("user", human.to_model_text()),
+            Message::Reminder(reminder) => self.say("user", reminder.to_model_text().into()),
             Message::Assistant(reply) => self.reply(reply),
             Message::Tool(result) => self.input.push(InputItem::Output {
                 r#type: "function_call_output",
@@ -211,7 +211,7 @@ pub(super) fn item_texts(item: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Encodes images, each after its name.
-fn shown(images: &[ModelImage]) -> Vec<ShownPart<'_>> {
+fn encode_images(images: &[ModelImage]) -> Vec<ShownPart<'_>> {
     let parts = |shown: &'_ ModelImage| {
         let image_url = format!("data:{};base64,{}", shown.image.mime, BASE64_STANDARD.encode(&shown.bytes));
         ShownPart::InputImage { image_url, detail: "auto" }

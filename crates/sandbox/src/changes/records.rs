@@ -40,7 +40,7 @@ impl Folders {
     /// Returns the records of a thread's changes.
     #[must_use]
     pub fn changes(&self, folder: &ThreadFolder) -> ChangeRecords {
-        ChangeRecords { files: self.of(folder).0, folder: self.thread(folder).join(CHANGES) }
+        ChangeRecords { files: self.thread_files(folder).0, folder: self.thread(folder).join(CHANGES) }
     }
 }
 
@@ -87,7 +87,7 @@ impl ChangeRecords {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn of(&self, run: &RunId) -> Result<Option<WorkspaceChanges>, SandboxError> {
+    pub async fn read_changes(&self, run: &RunId) -> Result<Option<WorkspaceChanges>, SandboxError> {
         let records = self.clone();
         self.blocking(run, move |_, run| read(&records.changes(run)).map_err(|error| failed(run, error)))
             .await

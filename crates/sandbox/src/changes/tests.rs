@@ -65,15 +65,15 @@ async fn the_files_before_are_those_of_the_first_look_and_survive_the_recorder()
     for _ in 0..2 {
         let changes = scene.finish("r").await;
         assert_eq!(told(&changes), [("workspace/a".to_owned(), ChangeStatus::Modified, None)]);
-        assert_eq!(scene.records.of(&"r".into()).await.unwrap(), Some(changes));
+        assert_eq!(scene.records.read_changes(&"r".into()).await.unwrap(), Some(changes));
     }
     let nothing = scene.records.finish(&"other".into(), "").await.unwrap();
-    assert_eq!((nothing, scene.records.of(&"other".into()).await.unwrap()), (None, None));
+    assert_eq!((nothing, scene.records.read_changes(&"other".into()).await.unwrap()), (None, None));
     scene.begin("next").await;
     assert_eq!(scene.records.finish(&"r".into(), "").await.unwrap(), None, "only one run works at a time");
     assert_eq!(scene.finish("next").await, WorkspaceChanges::default());
     scene.records.remove(&"r".into()).await.unwrap();
-    assert_eq!(scene.records.of(&"r".into()).await.unwrap(), None);
+    assert_eq!(scene.records.read_changes(&"r".into()).await.unwrap(), None);
 }
 
 #[tokio::test]

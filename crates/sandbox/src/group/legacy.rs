@@ -21,7 +21,7 @@ impl OwnGroups {
             // A mount may be hidden by a later one.
             mounts
                 .lines()
-                .filter_map(|mount| shown(mount, counted, path))
+                .filter_map(|mount| path_below_mount(mount, counted, path))
                 .find(|at| at.join("cgroup.procs").exists())
         };
         Some(Self { memory: folder("memory")?, pids: folder("pids")? })
@@ -49,7 +49,7 @@ fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
 }
 
 /// Returns the path below a mount, if it is the tree of a controller: `… ROOT AT … - cgroup cgroup rw,memory`.
-fn shown(mount: &str, counted: &str, path: &str) -> Option<PathBuf> {
+fn path_below_mount(mount: &str, counted: &str, path: &str) -> Option<PathBuf> {
     let (place, kind) = mount.split_once(" - ")?;
     let mut kind = kind.split(' ');
     let is_tree = kind.next() == Some("cgroup") && kind.nth(1)?.split(',').any(|option| option == counted);

@@ -71,7 +71,7 @@ const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Builds the file system and makes it the only one.
 pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
-    let pieces = Pieces::of(plan);
+    let pieces = Pieces::from_plan(plan);
     step_aside()?;
     memory(NEW, SMALL, MountFlags::empty())?;
     let mut bound = Vec::new();
@@ -109,7 +109,7 @@ struct Pieces(Vec<MountPiece>);
 impl Pieces {
     /// Finds the parts while the machine's paths are still valid. Missing parts are skipped; a missing folder of the
     /// thread is detected when it is bound.
-    fn of(plan: &JailPlan) -> Self {
+    fn from_plan(plan: &JailPlan) -> Self {
         let mut pieces = Vec::new();
         let mut add = |from: &Path, to: &Path, read_only| {
             let real = from.canonicalize().unwrap_or_else(|_| from.to_owned());

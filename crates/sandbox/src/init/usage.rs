@@ -54,7 +54,7 @@ impl UsageProbe {
     pub(super) fn left(&mut self) -> Option<u64> {
         let mut seen = UsageSample::default();
         for process in processes() {
-            self.look(&process, &mut seen);
+            self.add_process(&process, &mut seen);
             if seen.is_greedy() {
                 return None;
             }
@@ -74,8 +74,8 @@ impl UsageProbe {
         self.memory.checked_sub(memory)
     }
 
-    fn look(&self, process: &Path, seen: &mut UsageSample) {
-        let Some(task) = TaskProbe::of(process) else { return };
+    fn add_process(&self, process: &Path, seen: &mut UsageSample) {
+        let Some(task) = TaskProbe::from_process(process) else { return };
         seen.memory += match task.resident {
             resident if resident * 1024 < SMALL => resident * 1024,
             resident => fair_share(&task.path).unwrap_or(resident * 1024),
@@ -144,7 +144,7 @@ struct TaskProbe {
 }
 
 impl TaskProbe {
-    fn of(process: &Path) -> Option<Self> {
+    fn from_process(process: &Path) -> Option<Self> {
         Self::read(process.to_owned()).or_else(|| {
             let threads = fs::read_dir(process.join("task")).ok()?;
             threads.flatten().find_map(|thread| Self::read(thread.path()))

@@ -55,7 +55,7 @@ pub(crate) async fn house(jail: Option<Arc<Jail>>, options: Options) -> House {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("secret"), "of the host").unwrap();
     let folders = Folders::new(home.path().to_owned(), jail.as_ref().and_then(|jail| jail.owner()));
-    let files = folders.of(&"t".into());
+    let files = folders.thread_files(&"t".into());
     let local = LocalSandboxes::new(folders, jail, options);
     let sandbox = local.acquire(&"t".into()).await.unwrap();
     House { home, local, sandbox, files }

@@ -31,7 +31,7 @@ fn ada() -> ChangeAuthor {
 
 impl House {
     fn of(&self, user: &str) -> OwnSkills {
-        self.skills.of(&UserId::of(user).unwrap())
+        self.skills.for_user(&UserId::from_raw(user).unwrap())
     }
 
     fn put(&self, file: &str, text: &str) {
@@ -332,12 +332,12 @@ fn a_crash_leaves_the_old_version_or_the_new_one_and_no_note_of_what_did_not_hap
         files: 0,
         findings: vec![],
     };
-    own.of("notes").note(&place, version.clone()).unwrap();
+    own.skill_history("notes").note(&place, version.clone()).unwrap();
     std::mem::forget(stage);
     assert_eq!(house.text("users/ada/skills/custom/notes/SKILL.md"), text("notes", "one"));
     assert_eq!(own.history("notes").unwrap().len(), 2);
     // In the middle of a note of another skill's making.
-    own.of("fresh")
+    own.skill_history("fresh")
         .note(&own.own().join("fresh"), SkillVersion { action: "create".into(), ..version })
         .unwrap();
     house.put("users/ada/skills/custom/.history/notes/000003.part/former/SKILL.md", "half");

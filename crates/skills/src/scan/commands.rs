@@ -6,7 +6,7 @@
 use super::finding::{
     Finding,
     FindingSeverity::{self, Block, Warn},
-    shown,
+    display_text,
 };
 use pudu_base::danger::{self, Danger, MAX_SCRIPT_BYTES};
 
@@ -43,7 +43,7 @@ pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding
         false if is_shell(file, text) => vec![ScannedScript { line: 1, text: text.to_owned(), whole: true }],
         false => Vec::new(),
     };
-    let found = scripts.iter().flat_map(pieces).flat_map(|piece| look(file, &piece, known));
+    let found = scripts.iter().flat_map(pieces).flat_map(|piece| scan_script(file, &piece, known));
     found.take(MAX_FINDINGS).collect()
 }
 
@@ -134,10 +134,10 @@ fn pieces(script: &ScannedScript) -> Vec<ScannedScript> {
 
 /// Scans a piece and each of its lines: findings are reported at their line, and a piece that cannot be parsed as a
 /// whole is scanned at least by line.
-fn look(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Finding> {
+fn scan_script(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Finding> {
     let finding = |(line, words, danger): (usize, &str, Danger)| {
         let (rule, severity) = rule(danger);
-        let what = format!("{}: {}", danger.words(), shown(words));
+        let what = format!("{}: {}", danger.describe(), display_text(words));
         Finding { severity, file: file.to_owned(), line, rule, what }
     };
     let rows = (piece.line..).zip(piece.text.lines());

@@ -28,7 +28,7 @@ pub struct Finding {
 }
 
 /// Returns the matching text in displayable form.
-pub(super) fn shown(found: &str) -> String {
+pub(super) fn display_text(found: &str) -> String {
     let plain: String = found.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = plain.chars().take(SHOWN).collect();
     let more = if cut.len() < plain.len() { "…" } else { "" };

@@ -112,7 +112,7 @@ async fn shared(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<SharedThread>,
     }
     let mut shared = Vec::new();
     for (thread, (owner, account)) in threads {
-        shared.push(parted(tx, keys, (thread, owner), &account).await?);
+        shared.push(parted(tx, keys, thread, owner, &account).await?);
     }
     Ok(shared)
 }
@@ -122,7 +122,8 @@ async fn shared(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<SharedThread>,
 async fn parted(
     tx: &mut Tx<'_>,
     keys: &PersonKeys,
-    (thread, owner): (String, &UserId),
+    thread: String,
+    owner: &UserId,
     account: &str,
 ) -> Result<SharedThread, StoreError> {
     let sql = "SELECT chat FROM conversations WHERE thread = $1 AND account = $2 LIMIT 1";

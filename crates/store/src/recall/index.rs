@@ -1,6 +1,8 @@
 //! Puts entries into the index, and takes single ones out.
 
-use super::{MAX_RECALL_CHARS, RecallKind, RecallScope, key, sql, sql::RecallSql, storable, words::words};
+use super::{
+    MAX_RECALL_CHARS, RecallKind, RecallScope, key, sql, sql::RecallSql, storable, words::split_words,
+};
 use crate::{
     Db, StoreError, crash,
     engine::DbEngine,
@@ -92,8 +94,8 @@ impl EntryRow {
     pub(super) fn new(entry: &RecallEntry) -> Self {
         let text: String = entry.text.chars().take(MAX_RECALL_CHARS).collect();
         let author: String = entry.author.chars().take(MAX_RECALL_CHARS).collect();
-        let mut found = words(&author);
-        found.extend(words(&text));
+        let mut found = split_words(&author);
+        found.extend(split_words(&text));
         let confidence = if entry.confidence.is_nan() { 0.0 } else { entry.confidence.clamp(0.0, 1.0) };
         let entry = RecallEntry {
             scope: stored_scope(&entry.scope),
@@ -139,7 +141,7 @@ impl ScopeChange {
         let changed: Vec<(String, i64)> = self.by_word.into_iter().filter(|(_, docs)| *docs != 0).collect();
         let fewer = changed.iter().any(|(_, docs)| *docs < 0);
         let list = serde_json::json!(changed).to_string();
-        let sql = RecallSql::of(engine);
+        let sql = RecallSql::for_engine(engine);
         query(sql.count_words).bind(scope).bind(&list).execute(tx).await?;
         if fewer {
             query(sql.drop_words).bind(scope).bind(&list).execute(tx).await?;
@@ -200,7 +202,7 @@ async fn add(
     row: &EntryRow,
     change: &mut ScopeChange,
 ) -> Result<(), StoreError> {
-    let (entry, sql) = (&row.entry, RecallSql::of(engine));
+    let (entry, sql) = (&row.entry, RecallSql::for_engine(engine));
     let confidence = (entry.confidence * CONFIDENCE_PARTS).round() as i64;
     let insert = query(sql.insert).bind(scope).bind(&entry.doc).bind(&entry.thread).bind(&entry.author);
     let id: i64 = insert.bind(entry.at).bind(confidence).bind(&entry.text).fetch_one(tx).await?;
@@ -228,7 +230,7 @@ pub(super) async fn delete(
 ) -> Result<(), StoreError> {
     let bag: String = query("SELECT words FROM recall_bags WHERE id = $1").bind(id).fetch_one(tx).await?;
     let words: Vec<&str> = bag.split_whitespace().collect();
-    if let Some(sql) = RecallSql::of(engine).remove_words {
+    if let Some(sql) = RecallSql::for_engine(engine).remove_words {
         query(sql).bind(id).bind(&tokens(scope, &words)).execute(tx).await?;
     }
     query("DELETE FROM recall_bags WHERE id = $1").bind(id).execute(tx).await?;

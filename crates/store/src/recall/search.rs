@@ -5,7 +5,7 @@ use super::{
     index::{CONFIDENCE_PARTS, stored_scope},
     rank::{Bag, Fit, MAX_POSTINGS, Probe, ScopeStatistics},
     sql::{self, RecallSql},
-    words::{is_faint, query_words, words as split},
+    words::{is_faint, query_words, split_words as split},
 };
 use crate::{
     Db, StoreError,
@@ -105,7 +105,7 @@ async fn search(tx: &mut Tx<'_>, question: &RecallQuestion) -> Result<RecallHits
         let asked = counts(tx, question, scope).await?;
         let statistics = ScopeStatistics { docs, words, asked };
         let fits = best(tx, question.engine, scope, &statistics, limit.min(MAX_HITS)).await?;
-        *place = read_hits(tx, question.engine, (scope, kind), &fits).await?;
+        *place = read_hits(tx, question.engine, scope, kind, &fits).await?;
         // One character of a name is not the name.
         let asked = |word: &String| !is_faint(word) && question.words.contains(word);
         place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
@@ -119,7 +119,7 @@ async fn counts(
     question: &RecallQuestion,
     scope: i64,
 ) -> Result<Vec<(String, i64)>, StoreError> {
-    let rows = query(RecallSql::of(question.engine).counts);
+    let rows = query(RecallSql::for_engine(question.engine).counts);
     let list = list(&question.words);
     let known: HashMap<String, i64> = rows.bind(scope).bind(&list).fetch_all(tx).await?.into_iter().collect();
     let count = |word: &String| known.get(word).copied().unwrap_or(0);
@@ -145,7 +145,7 @@ async fn best(
     }
     let found = matches(tx, engine, scope, statistics, &probes).await?;
     let ids = statistics.worth_scoring(&found);
-    let bags = query(RecallSql::of(engine).bags);
+    let bags = query(RecallSql::for_engine(engine).bags);
     let bags = bags.bind(&list(&ids)).fetch_one::<String>(&mut *tx).await?;
     let bags: Vec<Bag<'_>> = bags.split('|').filter_map(bag).collect();
     let mut fits = statistics.rank(&bags);
@@ -165,7 +165,7 @@ async fn matches<'p>(
     let expression =
         |probe: &Probe| sql::all_of(engine, scope, &probe.iter().filter_map(word).collect::<Vec<_>>());
     let expressions: Vec<String> = probes.iter().map(expression).collect();
-    let rows = query(RecallSql::of(engine).matches);
+    let rows = query(RecallSql::for_engine(engine).matches);
     let rows = rows.bind(&list(&expressions)).bind(MAX_POSTINGS).fetch_all(tx).await?;
     let of_row = |(place, ids): (i64, String)| {
         let probe = probes.get(usize::try_from(place).ok()?)?;
@@ -187,11 +187,12 @@ type EntryColumns = (i64, String, String, String, i64, i64, String);
 async fn read_hits(
     tx: &mut Tx<'_>,
     engine: DbEngine,
-    (scope, kind): (i64, RecallKind),
+    scope: i64,
+    kind: RecallKind,
     fits: &[Fit],
 ) -> Result<Vec<RecallHit>, StoreError> {
     let ids: Vec<i64> = fits.iter().map(|fit| fit.id).collect();
-    let rows = query(RecallSql::of(engine).docs).bind(&list(&ids)).bind(scope).fetch_all(tx).await?;
+    let rows = query(RecallSql::for_engine(engine).docs).bind(&list(&ids)).bind(scope).fetch_all(tx).await?;
     let mut rows: HashMap<i64, EntryColumns> =
         rows.into_iter().map(|row: EntryColumns| (row.0, row)).collect();
     // One that was deleted meanwhile is no hit.

@@ -103,7 +103,7 @@ const POSTGRES: RecallSql = RecallSql {
 };
 
 impl RecallSql {
-    pub(super) fn of(engine: DbEngine) -> &'static Self {
+    pub(super) fn for_engine(engine: DbEngine) -> &'static Self {
         match engine {
             DbEngine::Memory | DbEngine::Sqlite => &SQLITE,
             DbEngine::Postgres => &POSTGRES,

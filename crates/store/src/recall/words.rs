@@ -99,7 +99,7 @@ const STOP_CHARS: &str = "一不与个为也了人什他们会你其到去又只
 /// spaces as pairs of characters.
 #[must_use]
 pub fn recall_words(text: &str) -> HashSet<String> {
-    words(text).into_iter().collect()
+    split_words(text).into_iter().collect()
 }
 
 /// Returns the words that describe the topic of a text, each once: neither little words nor single characters of a
@@ -112,7 +112,7 @@ pub fn telling_words(text: &str) -> Vec<String> {
 }
 
 /// Returns the words of a text, in order and with repetitions.
-pub(crate) fn words(text: &str) -> Vec<String> {
+pub(crate) fn split_words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for run in runs(text) {
         run.words_into(&mut found);
@@ -283,7 +283,7 @@ mod tests {
                 ("हिन्दी में", "हिन्दी में"),
                 ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
             ],
-            words,
+            split_words,
         );
     }
 

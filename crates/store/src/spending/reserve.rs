@@ -324,8 +324,8 @@ impl FromColumns for LeftReservation {
         ];
         let [id, run, thread, account, person, user, room, caller, model, currency] = texts;
         let (day, input, cost): (i64, i64, i64) = (row.column(10)?, row.column(11)?, row.column(12)?);
-        let known = UserId::of(&user).unwrap_or_default();
-        let spender = Spender { account, person, user: known, room: UserId::of(&room).ok() };
+        let known = UserId::from_raw(&user).unwrap_or_default();
+        let spender = Spender { account, person, user: known, room: UserId::from_raw(&room).ok() };
         let caller = ModelCaller::parse(&caller).unwrap_or_default();
         let at = clock::start(day);
         let call = ModelCall { id, run: run.into(), thread: thread.into(), spender, caller, at };

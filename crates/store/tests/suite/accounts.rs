@@ -7,7 +7,7 @@ use pudu_store::{
 
 pub(crate) fn account(id: &str, email: &str, role: &str) -> UserAccount {
     UserAccount {
-        user: UserId::of(id).unwrap(),
+        user: UserId::from_raw(id).unwrap(),
         email: email.into(),
         password_hash: Some(format!("hash of {id}")),
         role: role.into(),
@@ -20,14 +20,14 @@ pub(crate) fn account(id: &str, email: &str, role: &str) -> UserAccount {
 }
 
 pub(crate) fn change(id: &str, token_version: i64, email: Option<&str>) -> PasswordChange {
-    let (user, email) = (UserId::of(id).unwrap(), email.map(str::to_owned));
+    let (user, email) = (UserId::from_raw(id).unwrap(), email.map(str::to_owned));
     PasswordChange { user, token_version, hash: "new".into(), email, revokes_tokens: false }
 }
 
 pub(crate) fn token(id: &str, user: &str) -> ApiToken {
     ApiToken {
         id: id.into(),
-        user: UserId::of(user).unwrap(),
+        user: UserId::from_raw(user).unwrap(),
         name: "ci".into(),
         scopes: "runs:create runs:read".into(),
         created: NOW,
@@ -65,7 +65,7 @@ pub(crate) async fn of_many_first_administrators_there_is_one(db: Db) {
 pub(crate) async fn a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not(db: Db) {
     db.add_account(account("ada", "ada@example.org", "user")).await.unwrap();
     db.add_account(account("bo", "bo@example.org", "user")).await.unwrap();
-    let ada = UserId::of("ada").unwrap();
+    let ada = UserId::from_raw("ada").unwrap();
     assert!(db.rehash_password(&ada, "hash of ada", "better").await.unwrap());
     assert!(!db.rehash_password(&ada, "hash of ada", "late").await.unwrap());
     let taken = change("ada", 0, Some("BO@example.org"));
@@ -86,7 +86,7 @@ pub(crate) async fn a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_
 }
 
 pub(crate) async fn a_token_is_found_by_its_hash_until_it_ends(db: Db) {
-    let (one, ada) = (token("one", "ada"), UserId::of("ada").unwrap());
+    let (one, ada) = (token("one", "ada"), UserId::from_raw("ada").unwrap());
     assert!(db.add_api_token(one.clone(), "h1").await.unwrap());
     assert_eq!(db.api_token("h1", NOW).await.unwrap(), Some(one.clone()));
     assert_eq!(db.api_token("h1", NOW + 10).await.unwrap(), None, "it has ended");
@@ -112,12 +112,12 @@ pub(crate) async fn whose_account_goes_loses_sessions_and_tokens(db: Db) {
         db.add_account(account(id, email, "user")).await.unwrap();
         db.add_api_token(token(id, id), id).await.unwrap();
     }
-    let remove = async |id: &str| db.remove_account(&UserId::of(id).unwrap()).await.unwrap();
+    let remove = async |id: &str| db.remove_account(&UserId::from_raw(id).unwrap()).await.unwrap();
     assert_eq!(remove("ada").await, RemovedAccount::Removed);
     assert_eq!(remove("ada").await, RemovedAccount::Missing);
     assert_eq!(db.api_token("ada", NOW).await.unwrap(), None);
     assert_eq!(db.api_tokens(None).await.unwrap(), [token("bo", "bo")]);
-    let keys = PersonKeys { user: UserId::of("bo").unwrap(), ..crate::person::ada() };
+    let keys = PersonKeys { user: UserId::from_raw("bo").unwrap(), ..crate::person::ada() };
     db.forget_person(&keys, Vec::new(), Vec::new()).await.unwrap();
     assert_eq!((db.api_tokens(None).await.unwrap(), db.user_accounts().await.unwrap()), (vec![], vec![]));
 }
@@ -172,7 +172,7 @@ pub(crate) async fn the_last_administrator_stays_as_long_as_others_do(db: Db) {
     for (id, role) in [("ada", "admin"), ("bo", "admin"), ("cy", "user")] {
         db.add_account(account(id, &format!("{id}@example.org"), role)).await.unwrap();
     }
-    let remove = async |id: &str| db.remove_account(&UserId::of(id).unwrap()).await.unwrap();
+    let remove = async |id: &str| db.remove_account(&UserId::from_raw(id).unwrap()).await.unwrap();
     assert_eq!(remove("bo").await, RemovedAccount::Removed);
     assert_eq!(remove("ada").await, RemovedAccount::LastAdministrator);
     assert_eq!((remove("dee").await, remove("cy").await), (RemovedAccount::Missing, RemovedAccount::Removed));

@@ -3,7 +3,7 @@ use pudu_base::{Outcome, ThreadFolder, ThreadId, UserId};
 use pudu_store::{AddedAccount, Adoption, Db, MemoryMerge, NewClientRun, NewThread};
 
 pub(crate) fn adoption(at: i64) -> Adoption {
-    Adoption { source: UserId::local(), target: UserId::of("ada").unwrap(), at, is_one_person: true }
+    Adoption { source: UserId::local(), target: UserId::from_raw("ada").unwrap(), at, is_one_person: true }
 }
 
 async fn made(db: &Db, thread: &str, account: &str, now: i64) {

@@ -1,6 +1,6 @@
 //! Budgets: reservations before calls, settlements after them, and counters that are the sum of both.
 
-use crate::fixture::{NOW, Place, WITHOUT_CLIENT_RUNS, WITHOUT_CLIENT_THREADS, run};
+use crate::fixture::{BEFORE_ONE_RUN, NOW, Place, WITHOUT_CLIENT_RUNS, WITHOUT_CLIENT_THREADS, run};
 use futures_util::future::join_all;
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 use pudu_store::{
@@ -12,8 +12,13 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const TODAY: i64 = NOW / DAY_MS;
 
 pub(crate) fn spender() -> Spender {
-    let user = UserId::of("ada").unwrap();
-    Spender { account: "slack".into(), person: "U1".into(), user, room: Some(UserId::of("room").unwrap()) }
+    let user = UserId::from_raw("ada").unwrap();
+    Spender {
+        account: "slack".into(),
+        person: "U1".into(),
+        user,
+        room: Some(UserId::from_raw("room").unwrap()),
+    }
 }
 
 pub(crate) fn call(id: &str) -> ModelCall {
@@ -277,7 +282,7 @@ pub(crate) async fn shares_are_told_for_each_user_account_and_room_by_caller_and
         ("3", "ada", ModelCaller::Title, 4),
         ("4", "bob", ModelCaller::Lead, 100),
     ] {
-        let spender = Spender { user: UserId::of(user).unwrap(), ..spender() };
+        let spender = Spender { user: UserId::from_raw(user).unwrap(), ..spender() };
         db.settle(Settlement {
             call: ModelCall { spender, caller, ..call(id) },
             ..settlement(id, tokens, 7)
@@ -306,7 +311,7 @@ pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place)
         let user = format!("user-{seed}");
         let own = BudgetLimit { subject: user.clone(), ..limit(BudgetScope::Person, LIMIT) };
         let of_user = |id: String| {
-            let spender = Spender { user: UserId::of(&user).unwrap(), ..spender() };
+            let spender = Spender { user: UserId::from_raw(&user).unwrap(), ..spender() };
             ModelCall { spender, ..call(&id) }
         };
         let (mut open, mut sum): (Vec<(String, i64)>, i64) = (Vec::new(), 0);
@@ -347,7 +352,7 @@ pub(crate) async fn whatever_happens_counters_are_the_sum_of_calls(place: Place)
             assert_eq!((standing.spent, standing.reserved), (sum, may), "seed {seed}, step {step}");
             assert!(standing.spent + standing.reserved <= LIMIT, "seed {seed}, step {step}: {standing:?}");
             let told =
-                db.spending(&SpendingFilter::UserSince(UserId::of(&user).unwrap(), NOW)).await.unwrap();
+                db.spending(&SpendingFilter::UserSince(UserId::from_raw(&user).unwrap(), NOW)).await.unwrap();
             let told: u64 = told.iter().map(|sum| sum.usage.total()).sum();
             assert_eq!(told, sum.unsigned_abs(), "seed {seed}, step {step}");
         }
@@ -402,6 +407,7 @@ pub(crate) async fn what_was_spent_before_each_call_had_a_row_is_kept(place: Pla
         ALTER TABLE identities DROP COLUMN via; ALTER TABLE identities DROP COLUMN route;
         DELETE FROM schema_version WHERE version >= 14"
     );
+    run(&mut behind, BEFORE_ONE_RUN.into()).await;
     run(&mut behind, older).await;
     run(&mut behind, WITHOUT_CLIENT_RUNS.into()).await;
     run(&mut behind, WITHOUT_CLIENT_THREADS.into()).await;

@@ -6,16 +6,16 @@ use crate::{
 };
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
 use pudu_store::{
-    CancelAction, Db, Deletion, Feedback, NewClientRun, NewThread, NewTurn, RunEnding, RunTitles,
+    CancelAction, Db, Deletion, Feedback, NewClientRun, NewThread, NewTurn, RunEnding, RunOrigin, RunTitles,
     ThreadChange, ThreadQuery,
 };
 use std::sync::Arc;
 
 fn ada() -> UserId {
-    UserId::of("ada").unwrap()
+    UserId::from_raw("ada").unwrap()
 }
 
-fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
+pub(crate) fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
     NewClientRun {
         id: run.into(),
         folder: ThreadFolder { owner: ada(), thread: thread.into() },
@@ -51,7 +51,8 @@ pub(crate) async fn script(db: &Db) {
     db.accept_run(asked("asked", "mine", NOW)).await.unwrap();
     db.cancel_run(&"asked".into(), CancelAction::Interrupt).await.unwrap();
     db.suspend_runs().await.unwrap();
-    db.resume_runs().await.unwrap();
+    db.take_over_runs().await.unwrap();
+    db.resume_run(&"asked".into()).await.unwrap();
     db.run_ended(&"asked".into(), &Outcome::Stopped, NOW).await.unwrap();
     db.put_feedback(judged("1", "asked", 1)).await.unwrap();
     db.delete_feedback(&"asked".into(), &ada(), None).await.unwrap();
@@ -63,9 +64,8 @@ pub(crate) async fn a_run_that_was_accepted_is_there_until_it_has_ended(db: Db) 
     db.accept_run(asked("one", "mine", NOW)).await.unwrap();
     db.accept_run(asked("two", "mine", NOW + 1)).await.unwrap();
     assert!(db.accept_run(asked("one", "mine", NOW)).await.is_err(), "an id stands for one run");
-    let waiting = db.unfinished_runs().await.unwrap();
-    assert_eq!(waiting.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["one", "two"]);
-    assert_eq!((waiting[0].begun, waiting[0].cancelled), (None, None));
+    let row = db.run(&run).await.unwrap().unwrap();
+    assert_eq!((row.origin, row.begun, row.cancelled), (RunOrigin::Api, None, None));
     db.run_started(&run, &thread, "gpt", None, NOW + 5).await.unwrap();
     db.cancel_run(&run, CancelAction::Rollback).await.unwrap();
     db.cancel_run(&run, CancelAction::Interrupt).await.unwrap();
@@ -81,7 +81,6 @@ pub(crate) async fn a_run_that_was_accepted_is_there_until_it_has_ended(db: Db) 
     db.run_ended(&run, &Outcome::Stopped, NOW + 10).await.unwrap();
     let row = db.run(&run).await.unwrap().unwrap();
     assert_eq!((row.outcome(), row.ended, row.messages), (Some(Outcome::Success), Some(NOW + 9), 2));
-    assert_eq!(db.unfinished_runs().await.unwrap().len(), 1);
     let listed = db.thread_runs(&thread, 10, 0).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["two", "one"]);
     assert!(db.delete_run(&thread, &run).await.unwrap() && db.run(&run).await.unwrap().is_none());
@@ -150,12 +149,18 @@ pub(crate) async fn a_run_knows_the_titles_that_it_found_and_left(db: Db) {
 
 pub(crate) async fn what_was_stopped_in_order_is_so_until_it_goes_on(db: Db) {
     db.accept_run(asked("one", "mine", NOW)).await.unwrap();
-    let suspended = async || db.unfinished_runs().await.unwrap()[0].suspended;
-    assert!(!suspended().await);
+    let id = RunId::from("one");
+    let seen = async || {
+        let row = db.run(&id).await.unwrap().unwrap();
+        (row.suspended, row.resumed)
+    };
+    assert_eq!(seen().await, (false, 0));
     db.suspend_runs().await.unwrap();
-    assert!(suspended().await);
-    db.resume_runs().await.unwrap();
-    assert!(!suspended().await, "a death after that is one");
+    assert_eq!(seen().await, (true, 0));
+    db.resume_run(&id).await.unwrap();
+    assert_eq!(seen().await, (false, 0), "the process was stopped in order");
+    db.resume_run(&id).await.unwrap();
+    assert_eq!(seen().await, (false, 1), "the process crashed");
 }
 
 pub(crate) async fn a_run_of_a_chat_is_known_until_its_answer_is_delivered(db: Db) {
@@ -199,7 +204,7 @@ pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
     for (thread, now) in [("a", NOW), ("b", NOW + 1), ("c", NOW + 2)] {
         db.create_thread(made(thread, now)).await.unwrap();
     }
-    let other = ThreadFolder { owner: UserId::of("bob").unwrap(), thread: "a".into() };
+    let other = ThreadFolder { owner: UserId::from_raw("bob").unwrap(), thread: "a".into() };
     db.create_thread(NewThread { folder: other, ..made("a", NOW) }).await.unwrap();
     assert_eq!(
         db.client_thread(&"a".into()).await.unwrap().unwrap().user,
@@ -213,7 +218,7 @@ pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
     let all = db.find_threads(&ada(), &listed).await.unwrap().threads;
     assert_eq!(all.iter().map(|thread| thread.id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
     assert_eq!((all[0].title.as_str(), all[0].metadata.as_str()), ("First", "{\"a\":1}"));
-    assert!(db.find_threads(&UserId::of("bob").unwrap(), &listed).await.unwrap().threads.is_empty());
+    assert!(db.find_threads(&UserId::from_raw("bob").unwrap(), &listed).await.unwrap().threads.is_empty());
 }
 
 pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {

@@ -66,8 +66,6 @@ async fn script(db: &Db) {
     db.drop_goal(&first).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
-    db.resume(&first).await.unwrap();
-    db.suspend_turns(vec!["run".into()]).await.unwrap();
     db.choose_below(&first, one, "chosen", NOW).await.unwrap();
     db.delivered(&first, None, false, NOW).await.unwrap();
     db.open_turn(&turn("second", &[])).await.unwrap();
@@ -85,7 +83,7 @@ async fn script(db: &Db) {
     db.release_learnings().await.unwrap();
     db.learnt(&learning, &reader, "1").await.unwrap();
     db.drop_learning(&learning).await.unwrap();
-    let merge = MemoryMerge { source: UserId::of("ada").unwrap(), target: UserId::local() };
+    let merge = MemoryMerge { source: UserId::from_raw("ada").unwrap(), target: UserId::local() };
     db.move_turns(&merge.source, &merge.target).await.unwrap();
     db.memory_merged(&merge).await.unwrap();
     db.forget_turns_before(NOW).await.unwrap();

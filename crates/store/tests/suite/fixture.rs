@@ -165,6 +165,17 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
     }
 }
 
+/// Undoes the version in which runs of chats and of clients became one record. It comes before every older version.
+pub(crate) const BEFORE_ONE_RUN: &str = "DROP INDEX runs_unfinished;
+    ALTER TABLE runs DROP COLUMN origin;
+    ALTER TABLE runs DROP COLUMN owner;
+    ALTER TABLE runs DROP COLUMN resumed;
+    ALTER TABLE runs DROP COLUMN goal_dropped;
+    CREATE INDEX runs_waiting ON runs (started) WHERE ended IS NULL AND user_id <> '';
+    ALTER TABLE turns ADD COLUMN suspended BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE turns ADD COLUMN resumed BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE turns ADD COLUMN goal_dropped BIGINT NOT NULL DEFAULT 0;";
+
 /// Takes back what version 18 made of runs.
 pub(crate) const WITHOUT_CLIENT_RUNS: &str = "DROP INDEX runs_waiting;
     DROP INDEX runs_temporary;

@@ -10,7 +10,7 @@ use pudu_store::{
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
     let (account, person, name) = (account.to_owned(), person.to_owned(), "Ada".to_owned());
-    Identity { account, person, user: UserId::of("ada").unwrap(), name, at }
+    Identity { account, person, user: UserId::from_raw("ada").unwrap(), name, at }
 }
 
 fn parted(account: &str, person: &str, route: &str) -> PartedPerson {
@@ -86,7 +86,7 @@ pub(crate) async fn who_parts_leaves_nobody_behind_who_is_them_or_came_by_them(d
     assert_eq!(who_is(&db).await, [is("cy", "cy")]);
 
     // Of a user whom no code made, the intruder goes and the owner stays.
-    let dan = Identity { user: UserId::of("moved").unwrap(), ..identity("slack", "dan", NOW) };
+    let dan = Identity { user: UserId::from_raw("moved").unwrap(), ..identity("slack", "dan", NOW) };
     db.identify(dan.clone()).await.unwrap();
     assert!(join_to(&db, "eve", "dan", &dan.user).await);
     assert_eq!(db.part("slack", "dan").await.unwrap(), [parted("slack", "eve", "eve")]);
@@ -125,7 +125,7 @@ pub(crate) async fn a_code_ends_when_its_owner_becomes_somebody_else(db: Db) {
 }
 
 pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_elses_too(db: Db) {
-    let user = |name: &str| UserId::of(name).unwrap();
+    let user = |name: &str| UserId::from_raw(name).unwrap();
     let is = |person: &str, name: &str| Identity { user: user(name), ..identity("telegram", person, NOW) };
     let joins = async |person: &str, was: &str, issuer: &str| {
         let code = JoinCode { hash: format!("{person}-{issuer}"), issuer: issuer.into(), ..code("") };
@@ -179,7 +179,7 @@ pub(crate) async fn who_joins_another_brings_the_memory_unless_it_is_somebody_el
 }
 
 pub(crate) async fn who_spoke_in_a_rooms_thread_is_its_member_as_long_as_they_are_linked(db: Db) {
-    let user = |name: &str| UserId::of(name).unwrap();
+    let user = |name: &str| UserId::from_raw(name).unwrap();
     let opened = |id: &str, people: &[&str]| NewTurn {
         people: people.iter().map(|person| (*person).to_owned()).collect(),
         ..turn(id, &[])

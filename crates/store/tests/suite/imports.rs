@@ -10,7 +10,7 @@ fn said(id: &str) -> Update {
 }
 
 fn folder(thread: &str) -> ThreadFolder {
-    ThreadFolder { owner: UserId::of("ada").unwrap(), thread: thread.into() }
+    ThreadFolder { owner: UserId::from_raw("ada").unwrap(), thread: thread.into() }
 }
 
 pub(crate) fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
@@ -28,7 +28,7 @@ pub(crate) fn thread(at: i64, updates: Vec<Update>) -> ImportedThread {
 }
 
 pub(crate) fn records() -> Vec<ImportRecord> {
-    let user = UserId::of("ada").unwrap();
+    let user = UserId::from_raw("ada").unwrap();
     let feedback = Feedback {
         id: "f".into(),
         run: "r".into(),
@@ -54,7 +54,7 @@ pub(crate) fn records() -> Vec<ImportRecord> {
 
 pub(crate) async fn who_signs_in_follows_what_changed_there_unless_pudu_changed_them(db: Db) {
     let account = |id: &str, version| UserAccount {
-        user: UserId::of(id).unwrap(),
+        user: UserId::from_raw(id).unwrap(),
         email: "ada@example.org".into(),
         password_hash: Some("$dfv2$x".into()),
         role: "admin".into(),
@@ -78,7 +78,7 @@ pub(crate) async fn who_signs_in_follows_what_changed_there_unless_pudu_changed_
     let other = UserAccount { email: "countess@example.org".into(), ..account("ada", 5) };
     assert_eq!(db.import_account(other, NOW).await.unwrap(), MovedAccount::Changed);
     let users = db.known_users().await.unwrap();
-    assert_eq!(users, [(UserId::of("ada").unwrap(), Some("ada@example.org".to_owned()))]);
+    assert_eq!(users, [(UserId::from_raw("ada").unwrap(), Some("ada@example.org".to_owned()))]);
 }
 
 pub(crate) async fn what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left(db: Db) {
@@ -102,5 +102,5 @@ pub(crate) async fn what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_
     let found = db.conversation_of("slack", "C", "7").await.unwrap();
     assert_eq!(found.map(|(key, _)| key).as_deref(), Some("slack:C:m7"));
     let users = db.known_users().await.unwrap();
-    assert_eq!(users, [(UserId::of("ada").unwrap(), None)]);
+    assert_eq!(users, [(UserId::from_raw("ada").unwrap(), None)]);
 }

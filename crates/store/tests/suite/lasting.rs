@@ -1,11 +1,12 @@
 use crate::{
     accounts::provider_login,
-    fixture::{NOW, Place, WITHOUT_CLIENT_RUNS, accept, event, run, turn},
+    client_runs::asked,
+    fixture::{BEFORE_ONE_RUN, NOW, Place, WITHOUT_CLIENT_RUNS, accept, event, run, turn},
     log::said,
 };
 use futures_util::future::join_all;
 use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog};
-use pudu_store::{Db, InsertedEvent, ProviderAccount, StoreError, TurnId};
+use pudu_store::{Db, InsertedEvent, NewTurn, ProviderAccount, RunOrigin, StoreError, TurnId};
 use sqlx::Connection;
 
 pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
@@ -22,6 +23,37 @@ pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
     assert_eq!((db.pending().await.unwrap(), db.open_turns().await.unwrap()), before);
     assert_eq!(db.load(&"thread".into()).await.unwrap(), thread);
     assert_eq!(db.accept(&event("1")).await.unwrap(), InsertedEvent::Duplicate);
+}
+
+pub(crate) async fn a_process_takes_over_the_runs_of_the_one_before(place: Place) {
+    let db = place.open().await;
+    let (item, started) = (accept(&db, "1").await, NOW + 1);
+    db.accept_run(asked("waits", "mine", NOW - 1)).await.unwrap();
+    db.accept_run(asked("ended", "mine", NOW)).await.unwrap();
+    db.open_turn(&turn("t", &[item])).await.unwrap();
+    db.accept_run(asked("works", "mine", started)).await.unwrap();
+    for (run, thread) in [("works", "mine"), ("of a program", "thread")] {
+        db.run_started(&run.into(), &thread.into(), "gpt", None, started).await.unwrap();
+    }
+    db.drop_goal(&TurnId("t".into())).await.unwrap();
+    db.run_ended(&"ended".into(), &Outcome::Success, NOW).await.unwrap();
+    assert_eq!(db.take_over_runs().await.unwrap(), [], "they are its own");
+    drop(db);
+
+    let db = place.open().await;
+    let taken = db.take_over_runs().await.unwrap();
+    let seen: Vec<_> = taken.iter().map(|row| (row.id.as_str(), row.origin, row.goal_dropped)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("of a program", RunOrigin::Embedded, false),
+            ("works", RunOrigin::Api, false),
+            ("waits", RunOrigin::Api, false),
+            ("run", RunOrigin::Chat, true),
+        ],
+        "those that had begun come first"
+    );
+    assert_eq!(db.take_over_runs().await.unwrap(), []);
 }
 
 pub(crate) async fn closing_writes_what_waits(place: Place) {
@@ -122,6 +154,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
         DROP TABLE recall_scopes; DROP TABLE recall_docs; DROP TABLE recall_bags; DROP TABLE recall_words;
         DROP TABLE IF EXISTS recall_index;
         DELETE FROM schema_version WHERE version >= 8";
+    run(&mut behind, BEFORE_ONE_RUN.into()).await;
     run(&mut behind, back.into()).await;
     run(&mut behind, WITHOUT_CLIENT_RUNS.into()).await;
     drop(behind);
@@ -156,6 +189,7 @@ pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(pl
             ('cy', 'cy@example.org', 'user', 0, 0, 'other', 'subject of ada', 1),
             ('dee', 'dee@example.org', 'user', 0, 0, NULL, NULL, 1);
         DELETE FROM schema_version WHERE version >= 20";
+    run(&mut behind, BEFORE_ONE_RUN.into()).await;
     run(&mut behind, back.into()).await;
     drop(behind);
     let db = place.open().await;
@@ -166,6 +200,37 @@ pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(pl
     let login = provider_login("ada", "https://a.example", false);
     let ProviderAccount::Known(ada) = db.provider_login(login).await.unwrap() else { panic!("it is lost") };
     assert_eq!(ada.user.as_str(), "ada");
+    db.close().await;
+}
+
+pub(crate) async fn turns_from_before_runs_were_one_record_go_on(place: Place) {
+    let db = place.open().await;
+    for (id, event) in [("waits", "1"), ("works", "2"), ("lost", "3")] {
+        let item = accept(&db, event).await;
+        db.open_turn(&NewTurn { run: Some(id.into()), ..turn(id, &[item]) }).await.unwrap();
+    }
+    db.run_started(&"works".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
+    db.run_started(&"lost".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
+    db.park(&TurnId("lost".into()), "blocked", NOW).await.unwrap();
+    db.close().await;
+    let mut behind = place.connect().await;
+    run(&mut behind, BEFORE_ONE_RUN.into()).await;
+    let back = "DELETE FROM runs WHERE id = 'waits';
+        UPDATE turns SET resumed = 3, suspended = 1, goal_dropped = 1 WHERE run = 'works';
+        DELETE FROM schema_version WHERE version >= 25";
+    run(&mut behind, back.into()).await;
+    drop(behind);
+
+    let db = place.open().await;
+    let taken = db.take_over_runs().await.unwrap();
+    let seen: Vec<_> = taken
+        .iter()
+        .map(|row| (row.id.as_str(), row.origin, row.resumed, row.suspended, row.goal_dropped))
+        .collect();
+    let chat = RunOrigin::Chat;
+    assert_eq!(seen, [("works", chat, 3, true, true), ("waits", chat, 0, false, false)]);
+    let lost = db.run(&"lost".into()).await.unwrap().unwrap();
+    assert!(matches!(lost.outcome(), Some(Outcome::Error(_))), "{lost:?}");
     db.close().await;
 }
 

@@ -3,10 +3,10 @@ use pudu_base::UserId;
 use pudu_store::{Db, Learning, LearningReader, Spender};
 
 pub(crate) fn learning(run: &str, due: i64) -> Learning {
-    let user = UserId::of("ada").unwrap();
+    let user = UserId::from_raw("ada").unwrap();
     let spender = Spender { account: "slack".into(), person: "U1".into(), user, room: None };
     Learning {
-        user: UserId::of("ada").unwrap(),
+        user: UserId::from_raw("ada").unwrap(),
         agent: String::new(),
         thread: "thread".into(),
         run: run.into(),

@@ -111,7 +111,6 @@ on_every_engine! {
     inbox::an_edit_changes_what_waits_and_nothing_else,
     inbox::what_is_finished_waits_no_more_and_stays_known,
     turns::a_turn_carries_its_events_to_the_end,
-    turns::a_turn_that_was_suspended_in_order_was_in_no_death,
     turns::the_first_reply_stays,
     turns::an_event_has_one_turn,
     turns::a_message_joins_a_turn_only_while_its_reply_is_open,
@@ -174,6 +173,7 @@ on_every_engine! {
 on_every_lasting_engine! {
     person::of_every_table_it_is_known_what_is_forgotten,
     lasting::what_was_answered_is_there_after_a_hard_end,
+    lasting::a_process_takes_over_the_runs_of_the_one_before,
     lasting::closing_writes_what_waits,
     lasting::two_that_start_at_once_both_start,
     lasting::two_instances_do_not_overwrite_each_other,
@@ -185,6 +185,7 @@ on_every_lasting_engine! {
     budgets::who_is_forgotten_between_a_kill_and_a_start_stops_no_start,
     recall::the_statistics_are_exact_and_no_word_is_left,
     lasting::threads_from_before_they_had_a_table_have_rows_in_it,
+    lasting::turns_from_before_runs_were_one_record_go_on,
     lasting::accounts_of_providers_from_before_they_knew_issuers_go_on,
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn ada() -> PersonKeys {
     let person =
         |account: &str| AccountPerson { account: account.into(), person: "U1".into(), name: "Ada".into() };
     PersonKeys {
-        user: UserId::of("ada").unwrap(),
+        user: UserId::from_raw("ada").unwrap(),
         former: Vec::new(),
         people: vec![person("slack")],
         event_sender: "/sender/id",
@@ -63,7 +63,7 @@ async fn texts(db: &Db, thread: &str) -> Vec<String> {
 }
 
 pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_another(db: Db) {
-    let (keys, room) = (ada(), ThreadFolder { owner: UserId::of("room").unwrap(), thread: "r".into() });
+    let (keys, room) = (ada(), ThreadFolder { owner: UserId::from_raw("room").unwrap(), thread: "r".into() });
     let identity = Identity {
         account: "slack".into(),
         person: "U1".into(),
@@ -173,7 +173,7 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
 }
 
 pub(crate) async fn who_became_somebody_else_is_found_and_forgotten_as_who_they_were(db: Db) {
-    let was = UserId::of("was").unwrap();
+    let was = UserId::from_raw("was").unwrap();
     let keys = PersonKeys { former: vec![was.clone()], ..ada() };
     let own = ThreadFolder { owner: was.clone(), thread: "own".into() };
     db.thread_used(&own, "slack", NOW).await.unwrap();

@@ -8,7 +8,7 @@ use sqlx::Connection;
 const LIMITS: RecallLimits = RecallLimits { facts: 10, turns: 10 };
 
 pub(crate) fn scope(user: &str) -> RecallScope {
-    RecallScope { user: UserId::of(user).unwrap(), agent: "__default__".into() }
+    RecallScope { user: UserId::from_raw(user).unwrap(), agent: "__default__".into() }
 }
 
 pub(crate) fn fact(user: &str, doc: &str, text: &str) -> RecallEntry {

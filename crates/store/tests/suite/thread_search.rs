@@ -8,7 +8,7 @@ use pudu_store::{
 use std::sync::Arc;
 
 fn ada() -> UserId {
-    UserId::of("ada").unwrap()
+    UserId::from_raw("ada").unwrap()
 }
 
 async fn make(db: &Db, thread: &str, now: i64, metadata: &str) {
@@ -95,7 +95,7 @@ pub(crate) async fn a_search_filters_sorts_and_counts(db: Db) {
         let count = found(&db, &ThreadQuery { limit: 10, ..whole.clone() }).await.len();
         assert_eq!(db.count_threads(&ada(), &whole).await.unwrap(), count, "{offset}");
     }
-    let bob = UserId::of("bob").unwrap();
+    let bob = UserId::from_raw("bob").unwrap();
     assert_eq!(db.count_threads(&bob, &usual()).await.unwrap(), 0);
 }
 

@@ -75,7 +75,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
 
 pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
     let id = "thread".into();
-    let folder = ThreadFolder { owner: UserId::of("ada").unwrap(), thread: "thread".into() };
+    let folder = ThreadFolder { owner: UserId::from_raw("ada").unwrap(), thread: "thread".into() };
     db.bind("key", "telegram", "-100", &folder, NOW).await.unwrap();
     // Where its files are stays.
     db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();

@@ -24,10 +24,7 @@ fn row(new: NewTurn) -> TurnRow {
         final_view: new.final_view,
         attempts: 0,
         next_at: new.now,
-        resumed: 0,
-        suspended: false,
         created: new.now,
-        goal_dropped: false,
     }
 }
 
@@ -51,15 +48,11 @@ pub(crate) async fn a_turn_carries_its_events_to_the_end(db: Db) {
     db.save_handle(&id("t"), &shown(r#"{"edit":2}"#, &["7", "8"]), NOW).await.unwrap();
     assert_eq!(db.conclude(&id("t"), r#"{"text":"hi"}"#).await.unwrap(), r#"{"text":"hi"}"#);
     db.failed(&id("t"), "flood\0ed", NOW + 5).await.unwrap();
-    db.resume(&id("t")).await.unwrap();
-    db.suspend_turns(vec!["run".into()]).await.unwrap();
-    assert!(!db.open_turns().await.unwrap()[0].suspended, "its reply is known");
     let so_far = TurnRow {
         handle: Some(r#"{"edit":2}"#.into()),
         final_view: Some(r#"{"text":"hi"}"#.into()),
         attempts: 1,
         next_at: NOW + 5,
-        resumed: 1,
         ..row(new)
     };
     assert_eq!(db.open_turns().await.unwrap(), [so_far]);
@@ -183,16 +176,4 @@ pub(crate) async fn what_is_chosen_while_the_reply_is_delivered_is_shown_before_
     assert_eq!(db.open_turns().await.unwrap().len(), 1);
     let done = Delivered::Done(Vec::new());
     assert_eq!(db.delivered(&id("t"), Some("chosen"), false, NOW).await.unwrap(), done);
-}
-
-pub(crate) async fn a_turn_that_was_suspended_in_order_was_in_no_death(db: Db) {
-    db.open_turn(&turn("t", &[accept(&db, "1").await])).await.unwrap();
-    db.suspend_turns(vec!["run".into()]).await.unwrap();
-    let seen =
-        async || db.open_turns().await.unwrap().into_iter().map(|row| (row.suspended, row.resumed)).next();
-    assert_eq!(seen().await, Some((true, 0)));
-    db.resume(&id("t")).await.unwrap();
-    assert_eq!(seen().await, Some((false, 0)));
-    db.resume(&id("t")).await.unwrap();
-    assert_eq!(seen().await, Some((false, 1)));
 }

@@ -43,7 +43,11 @@ pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> R
         let link = result.select("a.result__a");
         let address = link.attr("href").and_then(|href| target(&href));
         if let (Some(url), true) = (address, hits.len() < most) {
-            hits.push(Hit { title: words(&link), url, snippet: words(&result.select(".result__snippet")) });
+            hits.push(Hit {
+                title: collapsed_text(&link),
+                url,
+                snippet: collapsed_text(&result.select(".result__snippet")),
+            });
         }
     }
     Ok(hits)
@@ -139,7 +143,7 @@ fn target(href: &str) -> Option<String> {
     (url.path() == "/l/").then(|| target.into_owned())
 }
 
-fn words(selection: &Selection<'_>) -> String {
+fn collapsed_text(selection: &Selection<'_>) -> String {
     selection.text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

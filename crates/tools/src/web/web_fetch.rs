@@ -55,12 +55,12 @@ impl TypedTool for WebFetch {
                 }
             }
         }?;
-        shown(&page, args.offset, desk.settings.max_chars).map(Into::into)
+        render_page(&page, args.offset, desk.settings.max_chars).map(Into::into)
     }
 }
 
 /// Frames a page as foreign text, and cuts it to the requested part.
-pub(super) fn shown(page: &FetchedPage, offset: usize, most: usize) -> Result<String, ToolError> {
+pub(super) fn render_page(page: &FetchedPage, offset: usize, most: usize) -> Result<String, ToolError> {
     let text = foreign::text(&page.text);
     let count = text.chars().count();
     if text.trim().is_empty() {
@@ -106,9 +106,9 @@ mod tests {
         ] {
             let expect =
                 expect.map(|text| format!("{head}{text}")).map_err(|text| ToolError(text.to_owned()));
-            assert_eq!(shown(&page, offset, most), expect, "{offset} {most}");
+            assert_eq!(render_page(&page, offset, most), expect, "{offset} {most}");
         }
         let empty = FetchedPage { url: "https://example.com/".to_owned(), ..FetchedPage::default() };
-        assert!(shown(&empty, 0, 9).unwrap_err().0.contains("has no text"));
+        assert!(render_page(&empty, 0, 9).unwrap_err().0.contains("has no text"));
     }
 }

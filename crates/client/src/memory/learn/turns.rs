@@ -11,7 +11,7 @@ use pudu_memory::{
 use pudu_store::{Learning, RecallEntry, RecallKind, now};
 
 /// Returns the turns of a conversation for judging.
-pub(in crate::memory) fn said(state: &ThreadState) -> Vec<TranscriptTurn> {
+pub(in crate::memory) fn transcript_turns(state: &ThreadState) -> Vec<TranscriptTurn> {
     state.messages.values().filter_map(|message| turn(&&**message)).collect()
 }
 

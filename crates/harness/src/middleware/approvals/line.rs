@@ -23,11 +23,11 @@ const DEPTH: usize = 6;
 /// Returns the line that describes a call, beginning with the tool's own note.
 pub(super) fn line(call: &ToolCall, script: Option<&str>, note: Option<&str>) -> String {
     let what = match script {
-        Some(script) => cut(&shown(script), COMMAND),
-        None => cut(&format!("{} {}", shown(&call.name), brief(&call.args, DEPTH)), ALL),
+        Some(script) => cut(&escape_invisible(script), COMMAND),
+        None => cut(&format!("{} {}", escape_invisible(&call.name), brief(&call.args, DEPTH)), ALL),
     };
     match note {
-        Some(note) => format!("`{}: {what}`", cut(&shown(note), NOTE)),
+        Some(note) => format!("`{}: {what}`", cut(&escape_invisible(note), NOTE)),
         None => format!("`{what}`"),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn line(call: &ToolCall, script: Option<&str>, note: Option<&str>) ->
 /// marker, so that none passes for another argument.
 pub(super) fn whole(call: &ToolCall, script: Option<&str>) -> Option<String> {
     let is_cut = match script {
-        Some(script) => is_longer(&shown(script), COMMAND),
+        Some(script) => is_longer(&escape_invisible(script), COMMAND),
         None => is_cut(&call.args, DEPTH) || is_longer(&format!("{} {}", call.name, call.args), ALL),
     };
     let args = || match &call.args {
@@ -45,15 +45,15 @@ pub(super) fn whole(call: &ToolCall, script: Option<&str>) -> Option<String> {
     };
     is_cut.then(|| match script {
         Some(script) => lines(script, ""),
-        None => format!("{}\n{}", shown(&call.name), args()),
+        None => format!("{}\n{}", escape_invisible(&call.name), args()),
     })
 }
 
 fn argument(key: &str, value: &Value) -> String {
-    let key = shown(key);
+    let key = escape_invisible(key);
     match value {
         Value::String(text) if text.contains('\n') => format!("{key}:\n{}\n", lines(text, "  | ")),
-        Value::String(text) => format!("{key}: {}\n", shown(text)),
+        Value::String(text) => format!("{key}: {}\n", escape_invisible(text)),
         other => {
             let written = serde_json::to_string_pretty(other).unwrap_or_default();
             format!("{key}:\n{}\n", lines(&written, "  "))
@@ -63,17 +63,17 @@ fn argument(key: &str, value: &Value) -> String {
 
 fn lines(text: &str, sign: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    text.split('\n').map(|line| format!("{sign}{}", shown(line))).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(|line| format!("{sign}{}", escape_invisible(line))).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns whether [`brief`] leaves something out.
 fn is_cut(value: &Value, depth: usize) -> bool {
     match value {
-        Value::String(text) => is_longer(&shown(text), TEXT),
+        Value::String(text) => is_longer(&escape_invisible(text), TEXT),
         Value::Array(_) | Value::Object(_) if depth == 0 => true,
         Value::Array(values) => values.len() > LIST || values.iter().any(|one| is_cut(one, depth - 1)),
         Value::Object(map) => {
-            map.iter().any(|(key, one)| is_longer(&shown(key), TEXT) || is_cut(one, depth - 1))
+            map.iter().any(|(key, one)| is_longer(&escape_invisible(key), TEXT) || is_cut(one, depth - 1))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
@@ -86,7 +86,7 @@ fn is_longer(text: &str, (head, tail): (usize, usize)) -> bool {
 /// Returns a value that shows every key but no long text.
 fn brief(value: &Value, depth: usize) -> Value {
     match value {
-        Value::String(text) => Value::String(cut(&shown(text), TEXT)),
+        Value::String(text) => Value::String(cut(&escape_invisible(text), TEXT)),
         Value::Array(_) | Value::Object(_) if depth == 0 => Value::String("…".to_owned()),
         Value::Array(values) => {
             let left = values.len().saturating_sub(LIST);
@@ -94,7 +94,8 @@ fn brief(value: &Value, depth: usize) -> Value {
             Value::Array(values.iter().take(LIST).map(|one| brief(one, depth - 1)).chain(more).collect())
         }
         Value::Object(map) => {
-            let pair = |(key, one): (&String, &Value)| (cut(&shown(key), TEXT), brief(one, depth - 1));
+            let pair =
+                |(key, one): (&String, &Value)| (cut(&escape_invisible(key), TEXT), brief(one, depth - 1));
             Value::Object(map.iter().map(pair).collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -113,7 +114,7 @@ fn cut(text: &str, (head, tail): (usize, usize)) -> String {
 }
 
 /// Returns a text as one line in which everything is visible: line breaks and zero-width characters are escaped.
-fn shown(text: &str) -> String {
+fn escape_invisible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {
         match c {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(tool: &str, args: Value, note: Option<&str>) -> String {
+    fn line_for(tool: &str, args: Value, note: Option<&str>) -> String {
         let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
         line(&call, call.args.get("command").and_then(Value::as_str), note)
     }
@@ -145,24 +146,24 @@ mod tests {
         let args = json!({"soul": "x".repeat(9000), "tool_groups": ["bash"], "skills": [], "model": {"a": [1, null]}});
         let (head, tail) = ("x".repeat(100), "x".repeat(40));
         assert_eq!(
-            of("update_agent", args, Some("more tools (bash)")),
+            line_for("update_agent", args, Some("more tools (bash)")),
             format!(
                 "`more tools (bash): update_agent {{\"model\":{{\"a\":[1,null]}},\"skills\":[],\"soul\":\"{head} … 8860 characters left out … {tail}\",\"tool_groups\":[\"bash\"]}}`"
             )
         );
         let many = json!({"list": (0..30).collect::<Vec<_>>(), "z": "end"});
-        let line = of("t", many, None);
+        let line = line_for("t", many, None);
         assert!(line.ends_with("18,19,\"… 10 more …\"],\"z\":\"end\"}`"), "{line}");
         let deep = (0..100).fold(json!("core"), |inner, _| json!([inner]));
-        assert_eq!(of("t", deep, None), "`t [[[[[[\"…\"]]]]]]`");
+        assert_eq!(line_for("t", deep, None), "`t [[[[[[\"…\"]]]]]]`");
         let keys: serde_json::Map<_, _> = (0..5000).map(|n| (format!("key{n}"), json!(n))).collect();
-        assert!(of("t", Value::Object(keys), None).chars().count() < 1300);
+        assert!(line_for("t", Value::Object(keys), None).chars().count() < 1300);
     }
 
     #[test]
     fn of_a_long_command_both_ends_show() {
         let script = format!("echo {}; rm -rf ~/notes", "x".repeat(9000));
-        let line = of("bash", json!({"command": script}), None);
+        let line = line_for("bash", json!({"command": script}), None);
         assert!(line.starts_with("`echo xxx") && line.ends_with("; rm -rf ~/notes`"), "{line}");
         assert!(line.contains(" … 8271 characters left out … ") && line.chars().count() < 800, "{line}");
     }
@@ -200,8 +201,8 @@ mod tests {
             ),
             ("ü 你 é", "`ü 你 é`"),
         ] {
-            assert_eq!(of("bash", json!({"command": script}), None), expect);
-            let as_value = of("t", json!({"k": script}), None);
+            assert_eq!(line_for("bash", json!({"command": script}), None), expect);
+            let as_value = line_for("t", json!({"k": script}), None);
             assert_eq!(as_value, format!("`t {{\"k\":\"{}\"}}`", expect.trim_matches('`')));
         }
     }

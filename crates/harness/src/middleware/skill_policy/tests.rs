@@ -183,7 +183,7 @@ async fn the_skill_stands_below_the_words_that_ask_for_it_and_stays_there() {
     let mut policy = SkillPolicy::new(skills(), Some("h".into()));
     policy.before_model(&mut run_state, &mut request).await.unwrap();
     let told = |message: &Arc<Message>| match &**message {
-        Message::Human(human) => human.told().into_owned(),
+        Message::Human(human) => human.to_model_text().into_owned(),
         other => other.text().to_owned(),
     };
     let texts: Vec<String> = request.messages.iter().map(told).collect();

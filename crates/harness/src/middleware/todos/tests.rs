@@ -1,4 +1,4 @@
-use crate::fixture::{Bench, ScriptedReply, call, calls, human, says};
+use crate::fixture::{Bench, ScriptedReply, call, calls, human, text_reply};
 use pudu_base::{Outcome, Todo, TodoStatus, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,7 +47,12 @@ fn writes(id: &str, statuses: &[&str]) -> ToolCall {
 #[tokio::test]
 async fn an_answer_with_something_left_is_sent_back_twice_and_then_stands() {
     let open = writes("1", &["completed", "in_progress"]);
-    let bench = bench(vec![calls(vec![open]), says("Half."), says("Still half."), says("That is all.")]);
+    let bench = bench(vec![
+        calls(vec![open]),
+        text_reply("Half."),
+        text_reply("Still half."),
+        text_reply("That is all."),
+    ]);
     let (outcome, seen) = bench.run(Some("do it")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "Half.\n\nStill half.\n\nThat is all."));
     let asked = bench.asked();
@@ -59,10 +64,10 @@ async fn an_answer_with_something_left_is_sent_back_twice_and_then_stands() {
 
 #[tokio::test]
 async fn a_list_that_is_done_or_of_an_earlier_run_holds_up_no_answer() {
-    let done = bench(vec![calls(vec![writes("1", &["completed"])]), says("Done.")]);
+    let done = bench(vec![calls(vec![writes("1", &["completed"])]), text_reply("Done.")]);
     assert_eq!(done.run(Some("do it")).await.1.text, "Done.");
     let left = Update::Todos(vec![Todo { content: "old".into(), status: TodoStatus::Pending }]);
-    let (steps, answer) = (human("q", "before"), says("Hello."));
+    let (steps, answer) = (human("q", "before"), text_reply("Hello."));
     let later = bench(vec![answer]).past(vec![steps, left]);
     assert_eq!(later.run(Some("hi")).await.1.text, "Hello.");
     let asked = later.asked();
@@ -73,7 +78,7 @@ async fn a_list_that_is_done_or_of_an_earlier_run_holds_up_no_answer() {
 async fn a_list_out_of_sight_is_shown_once() {
     let left = Update::Todos(vec![Todo { content: "old".into(), status: TodoStatus::Pending }]);
     let looks = || calls(vec![call("1", "reads", json!({}))]);
-    let bench = bench(vec![looks(), looks(), says("Hello.")]).past(vec![human("q", "before"), left]);
+    let bench = bench(vec![looks(), looks(), text_reply("Hello.")]).past(vec![human("q", "before"), left]);
     bench.run(Some("hi")).await;
     let shown = bench.asked()[2].iter().filter(|line| line.contains("It stands so")).count();
     assert_eq!(shown, 1, "{:?}", bench.asked());
@@ -85,9 +90,9 @@ async fn two_lists_in_one_reply_are_both_refused_and_readers_see_each_list_whole
     let replies = vec![
         calls(both),
         calls(vec![writes("3", &["in_progress", "pending"])]),
-        says("a"),
-        says("b"),
-        says("c"),
+        text_reply("a"),
+        text_reply("b"),
+        text_reply("c"),
     ];
     let bench = bench(replies);
     let (_, seen) = bench.run(Some("do it")).await;

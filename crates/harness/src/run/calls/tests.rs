@@ -2,7 +2,7 @@
 
 use crate::{
     ApprovalPolicy,
-    fixture::{Bench, call, calls, says},
+    fixture::{Bench, call, calls, text_reply},
     subagent::{Kinds, builtin},
 };
 use pudu_base::{
@@ -60,7 +60,7 @@ const REFUSED: &str = "Error: a guardrail does not allow this call of writes (oa
 #[tokio::test]
 async fn a_refused_call_is_not_made_and_asks_nobody_and_its_neighbours_are_made() {
     let both = vec![call("1", "writes", json!({})), call("2", "reads", json!({}))];
-    let mut bench = Bench::new(vec![calls(both), says("done")]);
+    let mut bench = Bench::new(vec![calls(both), text_reply("done")]);
     let (guard, yes) =
         (Arc::new(ScriptedGuard { refuses: "writes", ..Default::default() }), Arc::new(Yes::default()));
     bench.agent.guardrail = Some(guard.clone());
@@ -77,7 +77,7 @@ async fn a_refused_call_is_not_made_and_asks_nobody_and_its_neighbours_are_made(
 
 #[tokio::test]
 async fn what_was_allowed_before_people_approved_it_is_asked_for_again_when_they_have() {
-    let mut bench = Bench::new(vec![calls(vec![call("1", "writes", json!({}))]), says("done")]);
+    let mut bench = Bench::new(vec![calls(vec![call("1", "writes", json!({}))]), text_reply("done")]);
     let guard = ScriptedGuard { refuses: "writes", lets_through: AtomicU32::new(1), ..Default::default() };
     bench.agent.guardrail = Some(Arc::new(guard));
     let yes = Arc::new(Yes::default());
@@ -91,7 +91,7 @@ async fn what_was_allowed_before_people_approved_it_is_asked_for_again_when_they
 
 #[tokio::test]
 async fn a_call_that_is_refused_anyway_is_no_matter_of_a_guardrail() {
-    let mut bench = Bench::new(vec![calls(vec![call("1", "flies", json!({}))]), says("done")]);
+    let mut bench = Bench::new(vec![calls(vec![call("1", "flies", json!({}))]), text_reply("done")]);
     let guard = Arc::new(ScriptedGuard::default());
     bench.agent.guardrail = Some(guard.clone());
     bench.run(Some("go")).await;
@@ -104,8 +104,8 @@ async fn calls_of_sub_agents_are_guarded_and_told_as_theirs() {
     let mut bench = Bench::new(vec![
         calls(vec![call("1", "task", task)]),
         calls(vec![call("2", "writes", json!({}))]),
-        says("I could not."),
-        says("done"),
+        text_reply("I could not."),
+        text_reply("done"),
     ]);
     let guard = Arc::new(ScriptedGuard { refuses: "writes", ..Default::default() });
     bench.agent.guardrail = Some(guard.clone());
@@ -158,7 +158,7 @@ async fn a_tool_gets_arguments_of_its_schema_and_is_found_by_a_garbled_name() {
     let (raw, expect) =
         (json!({"n": "3", "tags": "[\"x\",\"y\"]", "q": "5"}), json!({"n": 3, "tags": ["x", "y"], "q": "5"}));
     for name in ["typed_go", "typed_go<|channel|>commentary", "functions.typed_go"] {
-        let mut bench = Bench::new(vec![calls(vec![call("1", name, raw.clone())]), says("done")]);
+        let mut bench = Bench::new(vec![calls(vec![call("1", name, raw.clone())]), text_reply("done")]);
         let probe = TypedProbe::new("typed_go");
         bench.agent.tools = bench.agent.tools.with(probe.clone());
         bench.agent.guardrail = Some(Arc::new(FinalArguments(expect.clone())));
@@ -181,7 +181,7 @@ async fn a_call_that_ended_the_process_is_known_whatever_its_arguments_became() 
     let begun = call("1", "typed_go", raw);
     let mut past = vec![crate::fixture::human("h", "go"), crate::fixture::assistant(vec![begun])];
     past.extend([Update::Begin("1".into()), Update::Interrupt("1".into()), Update::Begin("1".into())]);
-    let mut bench = Bench::new(vec![says("done")]).past(past);
+    let mut bench = Bench::new(vec![text_reply("done")]).past(past);
     let probe = TypedProbe::new("typed_go");
     bench.agent.tools = bench.agent.tools.with(probe.clone());
     bench.run(None).await;

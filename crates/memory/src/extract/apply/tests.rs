@@ -27,7 +27,7 @@ struct Case {
 
 impl Case {
     fn new(turns: &[TranscriptTurn]) -> Self {
-        let document = MemoryDocument::empty(MemoryScope::of(UserId::local()));
+        let document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         Self { document, turns: turns.to_vec(), recalled: Vec::new(), options: MemoryOptions::default() }
     }
 
@@ -40,8 +40,8 @@ impl Case {
         let mut whole = json!({"user": {}, "history": {}, "newFacts": []});
         whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
         let proposal = Proposal::parse(&whole.to_string()).unwrap();
-        let transcript = Transcript::of(&self.turns).unwrap();
-        let offered = OfferedFacts::of(&self.document, &transcript, &self.options, NOW);
+        let transcript = Transcript::from_turns(&self.turns).unwrap();
+        let offered = OfferedFacts::from_document(&self.document, &transcript, &self.options, NOW);
         let extraction = Extraction {
             document: &self.document,
             transcript: &transcript,

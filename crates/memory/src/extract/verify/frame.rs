@@ -121,7 +121,7 @@ pub(super) fn check(part: &str, fact: &str, said: &str, is_own: bool) -> Result<
         .split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '-')
         .filter(|word| !word.is_empty())
         .collect();
-    let subject = Subject::of(part);
+    let subject = Subject::from_fact(part);
     let Some(at) = words.iter().position(|word| subject.share_in(&recall_words(word)) > 0.0) else {
         return Ok(());
     };

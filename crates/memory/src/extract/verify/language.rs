@@ -28,7 +28,7 @@ const OTHERS: &str = " ich nicht und ist das der die den dem ein eine einen mein
 impl SentenceLanguage {
     /// Returns the language of a sentence. One or two words without any sign count as English: names are the same
     /// everywhere.
-    pub(super) fn of(sentence: &str) -> Self {
+    pub(super) fn detect(sentence: &str) -> Self {
         let letters = || sentence.chars().filter(|c| c.is_alphabetic());
         let is_kana = |c: char| matches!(c, '\u{3040}'..='\u{30ff}');
         let is_han = |c: char| matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}');
@@ -76,7 +76,7 @@ mod tests {
             ("Я живу в Москве", SentenceLanguage::Other),
             ("أنا أعيش في القاهرة", SentenceLanguage::Other),
         ] {
-            assert_eq!(SentenceLanguage::of(sentence), expect, "{sentence}");
+            assert_eq!(SentenceLanguage::detect(sentence), expect, "{sentence}");
         }
     }
 }

@@ -154,7 +154,7 @@ pub(super) fn is_imagined(sentence: &str) -> bool {
 
 impl Mood {
     /// Determines the mood of a clause. Without the patterns every clause is unreal.
-    pub(super) fn of(clause: &str) -> Self {
+    pub(super) fn from_clause(clause: &str) -> Self {
         let Some(rules) = RULES.as_ref() else { return Self { unreal: true, ..Self::default() } };
         let plain = simplified(&clause.replace('\u{2019}', "'"));
         let plain = rules.neutral.replace_all(&plain, " ");

@@ -29,7 +29,7 @@ impl Scene {
         // In memory where there is such a folder: a kill at every step is thousands of syncs.
         let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let store = MemoryStore::new(home.path().to_owned(), options);
-        Self { home, store, scope: MemoryScope::of(UserId::of("alice").unwrap()) }
+        Self { home, store, scope: MemoryScope::for_user(UserId::from_raw("alice").unwrap()) }
     }
 
     pub(crate) fn user(&self) -> PathBuf {

@@ -53,7 +53,7 @@ fn usage(input: u64, output: u64) -> Value {
 }
 
 fn hello() -> Reply {
-    Reply::said("Hello", Finish::Complete)
+    Reply::with_text("Hello", Finish::Complete)
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn row_17_no_finish_reason_is_an_end_only_with_the_marker() {
 
 #[test]
 fn row_18_a_finish_reason_off_the_list_is_no_complete_answer() {
-    assert_eq!(stream(&[words("Hel"), end("sensitive")]), Reply::said("Hel", Finish::Filtered));
+    assert_eq!(stream(&[words("Hel"), end("sensitive")]), Reply::with_text("Hel", Finish::Filtered));
     assert!(matches!(read(&events(&[words("Hel"), end("network_error")])), Err(ModelError::Cut(_))));
     assert!(matches!(read(&events(&[end("model_context_window_exceeded")])), Err(ModelError::TooLong(_))));
 }
@@ -258,7 +258,8 @@ fn row_19_an_empty_finish_reason_is_none() {
 fn row_20_to_22_calls_and_words_may_come_whole_and_with_the_finish_reason() {
     let mut last = piece(Some(0), Some("a"), Some("ls"), Some("{\"path\":\"/mnt\"}"));
     last["choices"][0]["finish_reason"] = json!("tool_calls");
-    let expect = Reply::said("", Finish::Complete).with_calls(vec![call("a", "ls", json!({"path": "/mnt"}))]);
+    let expect =
+        Reply::with_text("", Finish::Complete).with_calls(vec![call("a", "ls", json!({"path": "/mnt"}))]);
     assert_eq!(stream(&[last]), expect);
     let mut last = words("Hello");
     last["choices"][0]["finish_reason"] = json!("stop");
@@ -353,7 +354,7 @@ fn row_28_and_29_arguments_that_are_null_are_none() {
 fn row_30_to_32_a_call_that_was_cut_is_never_made() {
     let of =
         |arguments, reason| stream(&[piece(Some(0), Some("a"), Some("ls"), Some(arguments)), end(reason)]);
-    let cut = |text| Reply::said("", Finish::Length).with_calls(vec![garbled_call("a", "ls", text)]);
+    let cut = |text| Reply::with_text("", Finish::Length).with_calls(vec![garbled_call("a", "ls", text)]);
     assert_eq!(of("", "length"), cut(""), "nobody knows what it was to be called with");
     assert_eq!(of("{\"path\": \"/m", "length"), cut("{\"path\": \"/m"));
     for reason in ["tool_calls", "stop"] {
@@ -372,7 +373,7 @@ fn row_33_a_refusal_is_said_and_counts_as_one() {
     let refusal = |text: &str| delta(json!({"content": null, "refusal": text}));
     assert_eq!(
         stream(&[refusal("I can"), refusal("not."), end("stop")]),
-        Reply::said("I cannot.", Finish::Filtered)
+        Reply::with_text("I cannot.", Finish::Filtered)
     );
 }
 
@@ -425,7 +426,7 @@ fn row_36_thoughts_may_come_in_many_pieces_but_not_without_end() {
     let piece = |text: &str| {
         delta(json!({"reasoning_details": [{"type": "reasoning.text", "text": text, "index": 0}]}))
     };
-    let mut decoder = crate::ReplyDecoder::of(&settings());
+    let mut decoder = crate::ReplyDecoder::for_model(&settings());
     for _ in 0..12_000 {
         testing::push(&mut decoder, events(&[piece("hm ")]).as_bytes()).unwrap();
     }
@@ -475,11 +476,11 @@ fn row_39_thoughts_in_the_text_are_no_words() {
 fn row_40_calls_as_text_are_words_unless_the_engine_writes_them_so() {
     let text = "<tool_call><function=ls><parameter=path>/mnt</parameter></function></tool_call>";
     let chunks = events(&[words("Look: "), words(text), end("stop")]);
-    let shown = Reply::said(&format!("Look: {text}"), Finish::Complete);
+    let shown = Reply::with_text(&format!("Look: {text}"), Finish::Complete);
     assert_eq!(read(&chunks), Ok(shown), "nobody guesses");
     let dialect = Dialect { text_calls: true, ..Dialect::PLAIN };
     let mindie = ModelSettings { dialect, ..settings() };
-    let expect = Reply::said("Look: ", Finish::Complete).with_calls(vec![call(
+    let expect = Reply::with_text("Look: ", Finish::Complete).with_calls(vec![call(
         "call-0",
         "ls",
         json!({"path": "/mnt"}),
@@ -490,7 +491,7 @@ fn row_40_calls_as_text_are_words_unless_the_engine_writes_them_so() {
 #[test]
 fn a_giant_reply_is_refused() {
     let many: Vec<Value> = (0..200).map(|n| piece(Some(n), Some("a"), Some("ls"), Some("{}"))).collect();
-    let mut decoder = crate::ReplyDecoder::of(&settings());
+    let mut decoder = crate::ReplyDecoder::for_model(&settings());
     assert!(matches!(testing::push(&mut decoder, events(&many).as_bytes()), Err(ModelError::Garbled(_))));
     assert!(matches!(read("data: <html>\n\n"), Err(ModelError::Garbled(_))));
 }
@@ -502,11 +503,11 @@ fn an_error_that_repeats_the_finish_reason_is_none_and_its_usage_counts() {
         json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": null}],
             "error": {"code": code, "message": "Token limit reached"}, "usage": usage(61, 9)})
     };
-    let expect = Reply { reasoning: "We should count".into(), ..Reply::said("", Finish::Length) };
+    let expect = Reply { reasoning: "We should count".into(), ..Reply::with_text("", Finish::Length) };
     assert_eq!(stream(&[thought, end("length"), error(400)]), expect.with_usage(Usage::plain(61, 9)));
     // Otherwise the error counts, and so does the usage that it contains.
     for chunks in [vec![words("Hel"), error(400)], vec![words("Hel"), end("stop"), error(400)]] {
-        let (mut decoder, mut out) = (crate::ReplyDecoder::of(&settings()), Vec::new());
+        let (mut decoder, mut out) = (crate::ReplyDecoder::for_model(&settings()), Vec::new());
         let read = decoder.push(events(&chunks).as_bytes(), &mut out);
         assert_eq!(read, Err(ModelError::Rejected("HTTP 400: Token limit reached".into())));
         assert_eq!(out, [Delta::Text("Hel".into()), Delta::Usage(Usage::plain(61, 9))]);
@@ -549,11 +550,12 @@ fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
     let of = |url: &str| delta(json!({"images": [{"type": "image_url", "image_url": {"url": url}}]}));
     let with_usage = json!({"choices": [], "usage": usage(3, 1290)});
     let png = of("data:image/png;base64,iVBORw0KGgo=");
-    let drawn = Reply { images: vec![b"\x89PNG\r\n\x1a\n".to_vec()], ..Reply::said("", Finish::Complete) };
+    let drawn =
+        Reply { images: vec![b"\x89PNG\r\n\x1a\n".to_vec()], ..Reply::with_text("", Finish::Complete) };
     assert_eq!(stream(&[png.clone(), png, end("stop")]), drawn, "a repeated image counts once");
     let image = of("data:image/png;base64,eA==");
     let chunks = events(&[image.clone(), end("stop"), with_usage]) + "data: [DONE]\n\n";
-    let (mut decoder, mut out) = (crate::ReplyDecoder::of(&settings()), Vec::new());
+    let (mut decoder, mut out) = (crate::ReplyDecoder::for_model(&settings()), Vec::new());
     assert_eq!(decoder.push(chunks.as_bytes(), &mut out), Err(ModelError::OnlyMedia));
     assert_eq!(out, [Delta::Usage(Usage::plain(3, 1290))], "what it cost counts");
     assert_eq!(stream(&[image, words("Hello"), end("stop")]), hello(), "words count without it");
@@ -576,7 +578,7 @@ fn arguments_that_are_written_as_a_text_are_read() {
 proptest! {
     #[test]
     fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), start in "(\\{|data: \\{|)") {
-        let mut decoder = crate::ReplyDecoder::of(&settings());
+        let mut decoder = crate::ReplyDecoder::for_model(&settings());
         let mut out = Vec::new();
         let _ = decoder.push(start.as_bytes(), &mut out).and_then(|()| decoder.push(&bytes, &mut out));
         let _ = decoder.end(&mut out);

@@ -82,7 +82,7 @@ impl FunctionCallPart {
     }
 
     /// Returns whether more pieces of the call follow; its last piece of text may report this instead.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn is_continued(&self) -> bool {
         let last = self.partial_args.as_ref().and_then(|pieces| pieces.last());
         self.will_continue.or(last.and_then(|piece| piece.will_continue)) == Some(true)
     }

@@ -54,7 +54,7 @@ fn counted(reply: Reply) -> Reply {
 }
 
 fn hello() -> Reply {
-    counted(Reply::said("Hello", Finish::Complete))
+    counted(Reply::with_text("Hello", Finish::Complete))
 }
 
 fn order(reply: &Reply) -> Value {
@@ -66,7 +66,7 @@ fn words_come_as_they_are_said() {
     assert_eq!(stream(&[words("Hel"), words("lo"), end("STOP")]), hello());
     assert_eq!(stream(&[words("Hel"), last(json!([{"text": "lo"}]), "STOP")]), hello());
     assert_eq!(stream(&[last(json!([{"text": "Hel"}, {"text": "lo"}]), "STOP")]), hello());
-    let mut decoder = ReplyDecoder::of(&settings());
+    let mut decoder = ReplyDecoder::for_model(&settings());
     assert_eq!(
         testing::push(&mut decoder, events(&[words("Hi")]).as_bytes()).unwrap().len(),
         1,
@@ -167,7 +167,7 @@ fn row_45_each_reason_means_what_google_means() {
         ("OTHER", Finish::Length),
         ("OF_TOMORROW", Finish::Length),
     ] {
-        assert_eq!(stream(&[words("Hi"), end(reason)]), counted(Reply::said("Hi", finish)), "{reason}");
+        assert_eq!(stream(&[words("Hi"), end(reason)]), counted(Reply::with_text("Hi", finish)), "{reason}");
     }
     for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
         let error = read(&events(&[words("Hi"), end(reason)])).unwrap_err();
@@ -177,7 +177,7 @@ fn row_45_each_reason_means_what_google_means() {
 
 #[test]
 fn row_45_an_empty_stop_is_an_empty_reply_that_the_harness_asks_for_again() {
-    let empty = counted(Reply::said("", Finish::Complete));
+    let empty = counted(Reply::with_text("", Finish::Complete));
     assert_eq!(stream(&[end("STOP")]), empty);
     assert_eq!(stream(&[last(json!([{"text": ""}]), "STOP")]), empty);
 }
@@ -185,7 +185,7 @@ fn row_45_an_empty_stop_is_an_empty_reply_that_the_harness_asks_for_again() {
 #[test]
 fn a_prompt_that_is_refused_is_filtered() {
     let refused = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10}});
-    let expect = Reply::said("", Finish::Filtered).with_usage(Usage::plain(10, 0));
+    let expect = Reply::with_text("", Finish::Filtered).with_usage(Usage::plain(10, 0));
     assert_eq!(stream(&[refused]), expect);
 }
 
@@ -346,7 +346,7 @@ fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
     let drawn = stream(&[parts(thought), parts(png), end("STOP")]);
     assert_eq!((drawn.images.len(), drawn.parts), (1, None), "a sketch among the thoughts is none");
     let image = json!([{"inlineData": {"mimeType": "image/png", "data": "eA=="}}]);
-    let (mut decoder, mut out) = (ReplyDecoder::of(&settings()), Vec::new());
+    let (mut decoder, mut out) = (ReplyDecoder::for_model(&settings()), Vec::new());
     decoder.push(events(&[last(image.clone(), "STOP")]).as_bytes(), &mut out).unwrap();
     assert_eq!(decoder.end(&mut out), Err(ModelError::OnlyMedia));
     assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "what it cost counts: {out:?}");
@@ -356,7 +356,7 @@ fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
 proptest! {
     #[test]
     fn no_stream_is_too_strange(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
-        let mut decoder = ReplyDecoder::of(&settings());
+        let mut decoder = ReplyDecoder::for_model(&settings());
         for line in lines {
             let _ = testing::push(&mut decoder, line.as_bytes());
         }
@@ -368,6 +368,6 @@ proptest! {
 fn signatures_are_bounded_as_all_that_is_kept() {
     let part = json!({"text": "", "thoughtSignature": "x".repeat(4_000_000)});
     let chunk = json!({"candidates": [{"content": {"parts": [part]}, "index": 0}]});
-    let mut decoder = ReplyDecoder::of(&settings());
+    let mut decoder = ReplyDecoder::for_model(&settings());
     assert!((0..5).any(|_| testing::push(&mut decoder, format!("data: {chunk}\n\n").as_bytes()).is_err()));
 }

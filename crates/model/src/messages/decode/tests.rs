@@ -97,13 +97,13 @@ fn words_come_as_they_are_said_and_calls_at_the_end() {
         &[text(0, &["I ", "look."]), tool(1, "toolu_1", "ls", &["", "{\"path\": ", "\"/\"}"])],
         "tool_use",
     );
-    let expect = Reply::said("I look.", Finish::Complete).with_calls(vec![call(
+    let expect = Reply::with_text("I look.", Finish::Complete).with_calls(vec![call(
         "toolu_1",
         "ls",
         json!({"path": "/"}),
     )]);
     assert_eq!(reply, counted(expect));
-    let mut decoder = ReplyDecoder::of(&settings());
+    let mut decoder = ReplyDecoder::for_model(&settings());
     let first = events(&[vec![begin()], text(0, &["I "])].concat());
     assert_eq!(testing::push(&mut decoder, first.as_bytes()).unwrap().len(), 1, "words do not wait");
     let tool = events(&tool(1, "toolu_1", "ls", &["{}"]));
@@ -118,7 +118,7 @@ fn row_43_a_call_without_arguments_has_no_json_at_all() {
             "tool_use",
         );
         let calls = vec![call("toolu_1", "now", json!({})), call("toolu_2", "ls", json!({"a": 1}))];
-        assert_eq!(reply, counted(Reply::said("", Finish::Complete).with_calls(calls)), "{pieces:?}");
+        assert_eq!(reply, counted(Reply::with_text("", Finish::Complete).with_calls(calls)), "{pieces:?}");
     }
 }
 
@@ -134,8 +134,8 @@ fn row_43_arguments_that_come_whole_with_the_beginning_count_unless_pieces_follo
 
 #[test]
 fn row_43_an_empty_turn_is_a_whole_reply() {
-    assert_eq!(message(&[], "end_turn"), counted(Reply::said("", Finish::Complete)));
-    assert_eq!(message(&[text(0, &[])], "end_turn"), counted(Reply::said("", Finish::Complete)));
+    assert_eq!(message(&[], "end_turn"), counted(Reply::with_text("", Finish::Complete)));
+    assert_eq!(message(&[text(0, &[])], "end_turn"), counted(Reply::with_text("", Finish::Complete)));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn row_43_each_stop_reason_means_what_anthropic_means() {
         ("refusal", Finish::Filtered),
         ("of_tomorrow", Finish::Length),
     ] {
-        assert_eq!(message(&[text(0, &["Hi"])], reason), counted(Reply::said("Hi", finish)), "{reason}");
+        assert_eq!(message(&[text(0, &["Hi"])], reason), counted(Reply::with_text("Hi", finish)), "{reason}");
     }
     let full = events(&[vec![begin()], end("model_context_window_exceeded")].concat());
     assert!(matches!(read(&full), Err(ModelError::TooLong(_))));
@@ -159,7 +159,7 @@ fn row_43_a_refusal_with_details_is_one() {
     let refused = json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_sequence": null,
         "stop_details": {"type": "refusal", "category": null, "explanation": null}}, "usage": {"output_tokens": 7}});
     let reply = stream(&[begin(), refused, json!({"type": "message_stop"})]);
-    assert_eq!(reply, counted(Reply::said("", Finish::Filtered)));
+    assert_eq!(reply, counted(Reply::with_text("", Finish::Filtered)));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn row_44_thoughts_without_words_keep_their_signature_and_cut_ones_are_left_out(
     assert_eq!(reply.parts.unwrap().parts, json!({"order": [{"part": kept}, {"words": 2}]}));
     let cut = thought(0, "I was", "sig").into_iter().take(2).collect();
     let reply = message(&[cut], "max_tokens");
-    assert_eq!(reply, counted(Reply { reasoning: "I was".into(), ..Reply::said("", Finish::Length) }));
+    assert_eq!(reply, counted(Reply { reasoning: "I was".into(), ..Reply::with_text("", Finish::Length) }));
 }
 
 #[test]
@@ -264,12 +264,12 @@ fn row_43_a_block_that_is_new_is_kept_as_it_came() {
 #[test]
 fn row_43_a_second_beginning_of_the_same_message_is_none() {
     let reply = stream(&[vec![begin(), begin()], text(0, &["Hi"]), vec![begin()], end("end_turn")].concat());
-    assert_eq!(reply, counted(Reply::said("Hi", Finish::Complete)));
+    assert_eq!(reply, counted(Reply::with_text("Hi", Finish::Complete)));
     let again = stream(&[vec![begin(), begin_as("msg_2")], text(0, &["Hi"]), end("end_turn")].concat());
-    assert_eq!(again, counted(Reply::said("Hi", Finish::Complete)), "of the first nothing had come");
+    assert_eq!(again, counted(Reply::with_text("Hi", Finish::Complete)), "of the first nothing had come");
     let behind =
         [vec![begin()], text(0, &["Hi"]), end("end_turn"), vec![begin_as("msg_2")], text(0, &["No"])];
-    assert_eq!(stream(&behind.concat()), counted(Reply::said("Hi", Finish::Complete)));
+    assert_eq!(stream(&behind.concat()), counted(Reply::with_text("Hi", Finish::Complete)));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn row_43_a_message_that_is_spliced_into_another_is_no_reply() {
 #[test]
 fn row_43_a_block_that_is_never_closed_counts_if_it_is_whole() {
     let open_text = text(0, &["Hi"]).into_iter().take(2).collect::<Vec<_>>();
-    assert_eq!(message(&[open_text], "end_turn"), counted(Reply::said("Hi", Finish::Complete)));
+    assert_eq!(message(&[open_text], "end_turn"), counted(Reply::with_text("Hi", Finish::Complete)));
     let unclosed = |pieces: &[&str]| {
         let mut blocks = tool(0, "t", "ls", pieces);
         blocks.pop();
@@ -313,7 +313,7 @@ fn pings_and_unknown_events_are_passed_over() {
         || vec![json!({"type": "ping"}), json!({"type": "of_tomorrow", "index": 3, "delta": {"x": 1}})];
     let parts =
         [noise(), vec![begin()], noise(), text(0, &["Hi"]), noise(), end("end_turn"), noise()].concat();
-    assert_eq!(stream(&parts), counted(Reply::said("Hi", Finish::Complete)));
+    assert_eq!(stream(&parts), counted(Reply::with_text("Hi", Finish::Complete)));
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_stream_without_its_end_was_cut() {
     assert_eq!(read(""), Err(cut));
     let mut closed = [vec![begin()], text(0, &["Hi"]), end("end_turn")].concat();
     closed.pop();
-    assert_eq!(stream(&closed), counted(Reply::said("Hi", Finish::Complete)), "the reason is an end");
+    assert_eq!(stream(&closed), counted(Reply::with_text("Hi", Finish::Complete)), "the reason is an end");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_document_is_read_like_a_stream() {
     ], "stop_reason": "tool_use", "usage": {"input_tokens": 10, "output_tokens": 7}});
     let reply = read(&document.to_string()).unwrap();
     let calls = vec![call("t", "ls", json!({"a": 1})), call("u", "now", json!({}))];
-    let expect = Reply { reasoning: "Hm.".into(), ..Reply::said("Hi", Finish::Complete) };
+    let expect = Reply { reasoning: "Hm.".into(), ..Reply::with_text("Hi", Finish::Complete) };
     let expect = counted(expect.with_calls(calls));
     assert_eq!(Reply { parts: None, ..reply.clone() }, expect);
     assert_eq!(reply.parts.unwrap().parts["order"][0]["part"]["signature"], "s");
@@ -376,7 +376,7 @@ fn words_around_a_search_of_the_provider_are_paragraphs_and_around_thoughts_they
 
 #[test]
 fn a_turn_without_words_is_whole() {
-    assert_eq!(message(&[], "end_turn"), counted(Reply::said("", Finish::Complete)));
+    assert_eq!(message(&[], "end_turn"), counted(Reply::with_text("", Finish::Complete)));
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn an_advisor_of_another_model_is_not_counted_as_this_one() {
 
 #[test]
 fn the_usage_of_a_reply_that_failed_is_known() {
-    let (mut decoder, mut out) = (ReplyDecoder::of(&settings()), Vec::new());
+    let (mut decoder, mut out) = (ReplyDecoder::for_model(&settings()), Vec::new());
     decoder.push(events(&[begin()]).as_bytes(), &mut out).unwrap();
     assert!(decoder.end(&mut out).is_err(), "it was cut");
     assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "{out:?}");
@@ -413,7 +413,7 @@ fn the_usage_of_a_reply_that_failed_is_known() {
 proptest! {
     #[test]
     fn no_stream_is_too_strange(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
-        let mut decoder = ReplyDecoder::of(&settings());
+        let mut decoder = ReplyDecoder::for_model(&settings());
         for line in lines {
             let _ = testing::push(&mut decoder, line.as_bytes());
         }

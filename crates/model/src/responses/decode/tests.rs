@@ -32,7 +32,7 @@ fn message(text: &str) -> Value {
 fn row_46_the_end_may_have_all_items_or_none() {
     let usage = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4},
         "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 2}});
-    let expect = Reply::said("Hello", Finish::Complete).with_usage(Usage {
+    let expect = Reply::with_text("Hello", Finish::Complete).with_usage(Usage {
         cached: 4,
         reasoning: 2,
         ..Usage::plain(9, 5)
@@ -77,7 +77,7 @@ fn row_46_an_end_is_what_it_says_and_a_cut_stream_is_no_answer() {
         (Value::Null, Finish::Length),
     ] {
         let response = json!({"status": "incomplete", "incomplete_details": {"reason": reason}});
-        assert_eq!(read(&[said("a"), end("incomplete", &response)]), Ok(Reply::said("a", expect)));
+        assert_eq!(read(&[said("a"), end("incomplete", &response)]), Ok(Reply::with_text("a", expect)));
     }
     assert_eq!(read(&[said("a")]), Err(cut()));
     let failed = json!({"status": "failed", "error": {"code": "context_length_exceeded", "message": "x"}});
@@ -138,7 +138,7 @@ fn row_46_what_only_the_final_list_has_counts_and_nothing_counts_twice() {
         [said("Hello"), completed(&json!([{"type": "reasoning", "id": "rs"}, message("Hello")]))];
     assert_eq!(
         read(&said_before),
-        Ok(Reply::said("Hello", Finish::Complete)),
+        Ok(Reply::with_text("Hello", Finish::Complete)),
         "also where the places differ"
     );
 }
@@ -146,22 +146,25 @@ fn row_46_what_only_the_final_list_has_counts_and_nothing_counts_twice() {
 #[test]
 fn row_46_words_and_refusals_come_in_each_form() {
     let whole = json!({"type": "response.output_text.done", "output_index": 0, "text": "Hello"});
-    assert_eq!(read(&[whole.clone(), completed(&Value::Null)]), Ok(Reply::said("Hello", Finish::Complete)));
+    assert_eq!(
+        read(&[whole.clone(), completed(&Value::Null)]),
+        Ok(Reply::with_text("Hello", Finish::Complete))
+    );
     assert_eq!(
         read(&[said("Hello"), whole, completed(&Value::Null)]),
-        Ok(Reply::said("Hello", Finish::Complete))
+        Ok(Reply::with_text("Hello", Finish::Complete))
     );
     let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."});
-    assert_eq!(read(&[refusal, completed(&Value::Null)]), Ok(Reply::said("No.", Finish::Filtered)));
+    assert_eq!(read(&[refusal, completed(&Value::Null)]), Ok(Reply::with_text("No.", Finish::Filtered)));
     let thought = json!({"type": "response.reasoning_text.delta", "output_index": 0, "delta": "hm"});
-    let expect = Reply { reasoning: "hm".into(), ..Reply::said("Hello", Finish::Complete) };
+    let expect = Reply { reasoning: "hm".into(), ..Reply::with_text("Hello", Finish::Complete) };
     assert_eq!(read(&[thought, said("Hello"), completed(&Value::Null)]), Ok(expect));
 }
 
 #[test]
 fn messages_and_thoughts_of_one_response_are_paragraphs() {
     let said_at = |at: u64, delta: &str| json!({"type": "response.output_text.delta", "output_index": at, "content_index": 0, "delta": delta});
-    let expect = Reply::said("I look first.\n\nIt is at two.", Finish::Complete);
+    let expect = Reply::with_text("I look first.\n\nIt is at two.", Finish::Complete);
     let events = [
         said_at(0, "I look "),
         said_at(0, "first."),
@@ -223,7 +226,7 @@ fn row_46_an_end_without_its_response_is_what_its_name_says() {
     let failed = json!({"type": "response.failed"});
     assert!(matches!(read(&[said("a"), failed]), Err(ModelError::Failed(_))));
     let cut = json!({"type": "response.incomplete", "response": null});
-    assert_eq!(read(&[said("a"), cut]), Ok(Reply::said("a", Finish::Length)));
+    assert_eq!(read(&[said("a"), cut]), Ok(Reply::with_text("a", Finish::Length)));
 }
 
 #[test]
@@ -262,7 +265,7 @@ fn what_is_kept_is_bounded_and_no_place_is_too_high() {
     let other = json!({"type": "web_search_call", "id": "ws"});
     let list = completed(&json!([other, other]));
     assert_eq!(read(&[item("done", 0, &message("a")), high, list]).unwrap().text, "a\n\na");
-    let mut decoder = crate::ReplyDecoder::of(&settings());
+    let mut decoder = crate::ReplyDecoder::for_model(&settings());
     let large = |at: u64| {
         let item = item("done", at, &json!({"type": "web_search_call", "action": "x".repeat(4_000_000)}));
         format!("data: {item}\n\n")
