@@ -14,6 +14,7 @@ use pudu_client::{
 };
 use pudu_config::{self as config, HotConfig, ModelConfig, SandboxBackend};
 use pudu_gateway::Exposed;
+use pudu_kit::program;
 use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -57,7 +58,7 @@ impl Machine {
             tokio::task::spawn_blocking(net::tls).await.ok();
             discover::models(hot).await
         };
-        let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
+        let (jail, (models, model)) = tokio::join!(probe(), found);
         let jail = jail.map(Arc::new);
         let jailed = jail.as_ref().ok().and_then(|jail| jail.owner());
         let owner = owner(provider, jailed, hot.sandbox.allow_host_bash);
@@ -298,6 +299,14 @@ impl Machine {
     /// Returns where commands run.
     pub fn provider(&self) -> &SandboxBackend {
         &self.provider
+    }
+}
+
+/// Tries out whether commands can be confined, with this program as the first process of a sandbox.
+async fn probe() -> Result<Jail, Unconfined> {
+    match program::path() {
+        Ok(own) => Jail::probe_with(own).await,
+        Err(_) => Jail::probe().await,
     }
 }
 
