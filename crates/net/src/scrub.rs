@@ -6,12 +6,17 @@
 //! leaves goes through [`hide`], so no path has to be given the secrets of another. People's own secrets are theirs to
 //! choose: they are taken out of their own commands' results and of the log, and change nothing that others read.
 
+mod known;
+
+pub use known::SecretScope;
+
+use known::{known, learn};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, VecDeque},
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 use url::form_urlencoded;
 
@@ -58,22 +63,6 @@ const MAX_ISSUED: usize = 256;
 const MAX_PERSONAL: usize = 1024;
 /// A line of a secret that has several is hidden for itself if it is so long, in bytes.
 const MIN_LINE_BYTES: usize = 16;
-
-/// Known secrets of the process. Longer words come first, so that none is hidden in part.
-#[derive(Default)]
-struct KnownSecrets {
-    configured: BTreeSet<String>,
-    issued: VecDeque<String>,
-    personal: VecDeque<String>,
-    /// Values that programs were given, secret or not.
-    given: BTreeSet<String>,
-    /// The configured and the issued.
-    words: Arc<[String]>,
-    /// Those, people's own, and the values that programs were given.
-    logged: Arc<[String]>,
-}
-
-static KNOWN: RwLock<Option<KnownSecrets>> = RwLock::new(None);
 
 /// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
 /// somebody later.
@@ -169,20 +158,6 @@ pub fn looks_secret(value: &str) -> bool {
         && has(|c| c.is_ascii_alphabetic())
 }
 
-fn learn(add: impl FnOnce(&mut KnownSecrets)) {
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    add(known);
-    let longest_first = |mut words: Vec<String>| -> Arc<[String]> {
-        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-        words.into()
-    };
-    let own: Vec<String> = known.configured.iter().chain(&known.issued).cloned().collect();
-    let others = known.personal.iter().chain(&known.given);
-    known.logged = longest_first(own.iter().chain(others).cloned().collect());
-    known.words = longest_first(own);
-}
-
 /// Returns how a secret looks in plain text, in JSON, in an address and in a form.
 fn spellings(secret: &str, least: usize) -> impl Iterator<Item = String> + use<> {
     let json = secret.replace('\\', r"\\").replace('"', r#"\""#);
@@ -251,11 +226,6 @@ impl GrowingTalk {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
-
-fn known(which: fn(&KnownSecrets) -> &Arc<[String]>) -> Arc<[String]> {
-    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    known.as_ref().map(|known| which(known).clone()).unwrap_or_default()
 }
 
 fn replace_known(text: &str, shortest: usize) -> Cow<'_, str> {
