@@ -1,7 +1,6 @@
 //! pudu: a super-agent that lives in a team's chats.
 
 mod cli;
-mod logging;
 
 /// Gives back what a flood of messages took, and costs less of a turn's time than the C library's: docs/decisions.md.
 #[global_allocator]

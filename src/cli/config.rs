@@ -3,13 +3,13 @@
 //! Both write what people read to `out` and say with a [`ConfigVerdict`] how it went. Nothing here prints a
 //! secret: reports never have one, and the summary tells only that there is one.
 
-use super::missing_agents;
 use pudu_client::net::scrub;
 use pudu_config::{
     AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
     Severity, Start, VERSION, extensions, load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
+use pudu_daemon::missing_agents;
 use serde_json::{Map, Value, json};
 use std::{
     fs,

@@ -1,13 +1,12 @@
 //! Whether the custom agents can answer, and whether those that accounts name are there.
 
-use crate::cli::missing_agents;
 use pudu_channels::Check;
 use pudu_client::{
     ToolGroups,
     agents::{Agents, BrokenAgent, CustomAgent, LEAD, normal},
 };
 use pudu_config::{AccountPolicy, Choosing, HotConfig, LoadedConfig, ModelConfig, Problem};
-use pudu_daemon::agent;
+use pudu_daemon::{agent, missing_agents};
 use pudu_dispatch::connections;
 
 /// Looks at each agent, and at whom each account lets answer.
