@@ -29,6 +29,8 @@ async fn call(house: &House, ada: &Talker, tool: &str, args: Value) -> String {
 /// A house with the tools for files.
 async fn house() -> (House, Talker) {
     let mut house = House::build("").await;
+    // A call that ends the daemon would end the tests as well, and the daemon's memory is measured.
+    house.in_its_own_process();
     // What is asked for here is longer than most models take, and nothing of it is to be left out.
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(
