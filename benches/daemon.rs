@@ -137,7 +137,7 @@ async fn accept() {
 
 /// One message after the other.
 async fn single() {
-    let house = House::open("").await;
+    let house = figures::house().await;
     house.model.otherwise(|_| Reply::text("ok then").into());
     let mut times = Vec::new();
     let mut last = None;
@@ -157,7 +157,7 @@ async fn single() {
 
 /// A hundred chats say something at once.
 async fn hundred() {
-    let house = House::open("").await;
+    let house = figures::house().await;
     house.model.otherwise(|_| Reply::words(WORDS, OVER));
     let people: Vec<Talker> = (0..100).map(|n| Talker::new(&house, &format!("P{n}"))).collect();
     Talker::new(&house, "first").says("warm up", &words()).await;
@@ -227,7 +227,7 @@ fn first_words(house: &House, people: &[Talker]) -> Vec<Duration> {
 
 /// Two hundred chats, five messages each, as fast as they are answered.
 async fn flood() {
-    let house = House::open("").await;
+    let house = figures::house().await;
     house.model.otherwise(|ask| Reply::text(&format!("re: {}", ask.last_user())).into());
     let people: Vec<Talker> = (0..200).map(|n| Talker::new(&house, &format!("P{n}"))).collect();
     let cpu = cpu(&house);
@@ -251,7 +251,7 @@ async fn flood() {
 
 /// A thousand turns of one thread.
 async fn thread() {
-    let mut house = House::open("").await;
+    let mut house = figures::house().await;
     let text = "x".repeat(1_000);
     let answer = "y".repeat(1_000);
     let reply = answer.clone();
@@ -299,7 +299,7 @@ fn disk(house: &House) -> u64 {
 /// Memory: idle, after a hundred chats, and when they have been quiet for a minute. What is resident of the program's
 /// own file counts apart: the kernel takes that back when it needs the room.
 async fn memory() {
-    let house = House::open("").await;
+    let house = figures::house().await;
     house.model.otherwise(|_| Reply::words(WORDS, OVER));
     tokio::time::sleep(Duration::from_secs(5)).await;
     let idle = Memory::of(&house);

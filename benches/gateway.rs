@@ -87,7 +87,7 @@ fn asked(text: &str, modes: &[&str]) -> Value {
 }
 
 async fn house() -> House {
-    let house = House::open("").await;
+    let house = figures::house().await;
     house.model.otherwise(|ask| Reply::text(&format!("re: {}", ask.last_user())).into());
     house
 }

@@ -11,7 +11,6 @@ mod explain;
 mod health;
 mod import;
 mod memory;
-mod missing_agents;
 mod person;
 mod remote;
 mod run;

@@ -1,7 +1,6 @@
 //! pudu: a super-agent that lives in a team's chats.
 
 mod cli;
-mod logging;
 
 /// Returns memory to the system after a burst of messages, and is faster than the C library's: see docs/decisions.md.
 #[global_allocator]

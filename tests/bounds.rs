@@ -29,7 +29,9 @@ async fn call(house: &House, ada: &Talker, tool: &str, args: Value) -> String {
 /// A house with file tools.
 async fn house() -> (House, Talker) {
     let mut house = House::build("").await;
-    // Requests are larger than most models accept, and nothing may be shortened.
+    // A call that ends the daemon would end the tests as well, and the daemon's memory is measured.
+    house.in_its_own_process();
+    // What is asked for here is longer than most models take, and nothing of it is to be left out.
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(
         &config.replace("    model: sim-1\n", "    model: sim-1\n    context_window: 100000000\n"),

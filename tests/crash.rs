@@ -82,6 +82,7 @@ async fn a_killed_daemon_answers_everything_exactly_once(platform: Arc<dyn Platf
     deaths.truncate(kills);
     let strangers = number("PUDU_CRASH_STRANGERS").map_or(STRANGERS, |most| usize::try_from(most).unwrap());
     let mut house = House::elsewhere(platform.clone()).await;
+    house.in_its_own_process();
     house.configure("", &mixed());
     script(&house);
     let (mut talks, mut gone) = (people(&house), Vec::new());

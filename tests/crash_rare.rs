@@ -13,6 +13,7 @@ const SIDES: [&str; 2] = ["before", "after"];
 /// A house whose daemon dies at a point.
 async fn doomed(account: &str, point: &str) -> (House, Talker) {
     let mut house = House::build(account).await;
+    house.in_its_own_process();
     house.set("PUDU_CRASH_AT", point);
     house.start();
     let ada = Talker::new(&house, "Ada");

@@ -27,13 +27,30 @@ struct Talk {
 
 impl Talk {
     async fn open(options: Options, account: &str) -> Self {
+        let mut talk = Self::build(options, account).await;
+        talk.start().await;
+        talk
+    }
+
+    /// The same with a daemon that can be killed while it makes a call.
+    async fn open_to_kill(options: Options) -> Self {
+        let mut talk = Self::build(options, "").await;
+        talk.house.in_its_own_process();
+        talk.start().await;
+        talk
+    }
+
+    async fn build(options: Options, account: &str) -> Self {
         let dingtalk = DingTalk::start(options).await.unwrap();
-        let mut house = House::elsewhere(Arc::new(dingtalk.clone())).await;
+        let house = House::elsewhere(Arc::new(dingtalk.clone())).await;
         house.configure(account, "");
-        house.start();
-        assert!(dingtalk.connected(SOON).await, "{}", house.log());
         let ada = dingtalk.person("Ada");
         Self { house, dingtalk, ada }
+    }
+
+    async fn start(&mut self) {
+        self.house.start();
+        assert!(self.dingtalk.connected(SOON).await, "{}", self.house.log());
     }
 
     fn say(&self, text: &str) -> String {
@@ -461,7 +478,7 @@ async fn a_card_is_there_once_wherever_the_daemon_is_killed() {
     ];
     for (method, nth) in cases {
         for when in [When::Before, When::After] {
-            let mut talk = Talk::open(options(true), "").await;
+            let mut talk = Talk::open_to_kill(options(true)).await;
             killed_at(&mut talk, method, nth, when).await;
             let ended =
                 |shown: &[Shown]| shown.last().is_some_and(|last| !last.growing && last.buttons.is_empty());
@@ -478,7 +495,7 @@ async fn a_card_is_there_once_wherever_the_daemon_is_killed() {
 async fn a_message_is_there_at_most_twice_wherever_the_daemon_is_killed() {
     for nth in [1, 2] {
         for when in [When::Before, When::After] {
-            let mut talk = Talk::open(options(false), "").await;
+            let mut talk = Talk::open_to_kill(options(false)).await;
             killed_at(&mut talk, "robot/oToMessages/batchSend", nth, when).await;
             let answer = |shown: &[Shown]| shown.last().is_some_and(|last| !last.text.starts_with('⏳'));
             talk.sees(&talk.ada, answer).await;

@@ -36,7 +36,15 @@ impl Server {
         server
     }
 
-    /// Starts the daemon and waits until it is connected.
+    /// The same with a daemon that can be killed while it makes a call.
+    pub(crate) async fn open_to_kill() -> Self {
+        let mut server = Self::build(Options::default()).await;
+        server.house.in_its_own_process();
+        server.start().await;
+        server
+    }
+
+    /// Starts the daemon and waits until it hears.
     pub(crate) async fn start(&mut self) {
         self.house.start();
         self.until(|discord| discord.connections() == 1 && !discord.commands().is_empty()).await;
@@ -394,7 +402,7 @@ async fn links_make_no_previews_and_marks_read_as_they_are_meant() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_that_dies_while_it_sends_doubles_nothing() {
-    let mut server = Server::open("").await;
+    let mut server = Server::open_to_kill().await;
     let pid = server.house.pid();
     server.discord.on_call(
         "message.create",

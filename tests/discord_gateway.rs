@@ -95,7 +95,7 @@ async fn a_session_that_is_not_kept_any_more_is_made_up_for_by_the_history() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_that_was_not_read_to_its_end_is_read_after_the_next_start() {
-    let mut server = Server::open("").await;
+    let mut server = Server::open_to_kill().await;
     server.write(&server.direct, "hello", true, None);
     server.reads(&server.direct, "echo: hello").await;
     server.house.kill();
@@ -221,6 +221,7 @@ async fn words_of_which_it_cannot_be_asked_where_they_stand_outlive_a_death() {
 async fn a_command_is_answered_once_whenever_the_daemon_dies() {
     let mut server =
         Server::build(Options { answer_within: Duration::from_secs(20), ..Options::default() }).await;
+    server.house.in_its_own_process();
     server.start().await;
     let deaths: [(&str, Option<When>); 10] = [
         ("inbox.accept.before", None),

@@ -16,6 +16,8 @@ const SECRET: &str = "hunter2-of-the-daemon";
 /// confine commands.
 async fn house(sandbox: &str) -> Option<House> {
     let mut house = House::furnish(Default::default(), "", sandbox).await;
+    // Its memory, environment and descriptors are tried to be reached.
+    house.in_its_own_process();
     house.set("OPENAI_API_KEY", SECRET);
     // Created manually in the configured folder below the home.
     let skill = house.path(".pudu/skills/custom/by-hand");

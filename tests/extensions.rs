@@ -32,6 +32,8 @@ async fn wait(word: &str, wanted: impl Fn(usize) -> bool) {
 /// A house whose only MCP server never responds, and starts processes in other sessions.
 async fn with_a_server(mark: &str) -> House {
     let mut house = House::build("").await;
+    // Its processes are to end with it, whatever ends it.
+    house.in_its_own_process();
     let script = format!(
         "setsid sleep {mark} & setsid sh -c 'trap \"\" TERM HUP INT; (setsid sleep {mark} &); sleep {mark}' & exec sleep {mark}"
     );

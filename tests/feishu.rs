@@ -603,7 +603,9 @@ async fn a_death_at_any_call_leaves_one_message() {
         "cardkit.card.settings",
     ] {
         for when in [When::Before, When::After] {
-            let mut scene = Scene::open("stream_interval_ms: 150\n").await;
+            let mut scene = Scene::build(Options::default(), "stream_interval_ms: 150\n").await;
+            scene.house.in_its_own_process();
+            scene.house.start();
             scene.house.model.otherwise(|_| slowly("one two three four five six").into());
             let pid = scene.house.pid();
             let kill = Box::new(move |_: &pudu_sim::Call| {

@@ -1,6 +1,12 @@
-//! A test environment: a folder, a simulated platform, a scripted model, and the real daemon between them.
+//! A house to test in: a folder, a simulated platform, a scripted model, and the real daemon between them. The daemon runs
+//! in the test's own process, unless the test needs a process of its own for it.
 
+#[path = "house/inside.rs"]
+mod inside;
+
+use inside::Inside;
 use pudu_client::store::{Db, DbLocation};
+use pudu_config::{Env, Start};
 use pudu_sim::{
     Model, Platform, Telegram, Timeout,
     telegram::{ChatId, MessageId, Options, Seen, UserId},
@@ -25,13 +31,28 @@ pub struct House {
     /// Platform of the bot.
     pub platform: Arc<dyn Platform>,
     pub model: Model,
-    daemon: Option<Child>,
-    /// Address for the daemon to listen on.
+    daemon: Option<Running>,
+    /// Whether the daemon gets a process of its own.
+    own_process: bool,
+    /// Where the daemon is to listen.
     pub bind: String,
     /// Address of the daemon's page.
     pub address: String,
     environment: Vec<(String, String)>,
 }
+
+/// A daemon that runs.
+enum Running {
+    Process(Child),
+    Inside(Box<Inside>),
+}
+
+/// Environment variables that concern a whole process: crash points end it, its HTTP client knows the proxies, and its
+/// secrets, which a detailed log is searched for, are known to all its parts.
+const OF_PROCESSES: [&str; 5] = ["PUDU_CRASH_AT", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "RUST_LOG"];
+
+/// Environment variable of the tests with which each daemon gets a process of its own.
+const ALL_PROCESSES: &str = "PUDU_TEST_PROCESSES";
 
 impl House {
     /// Builds a house with additional settings of its Telegram bot. The daemon is not started.
@@ -64,6 +85,7 @@ impl House {
             platform,
             model,
             daemon: None,
+            own_process: std::env::var_os(ALL_PROCESSES).is_some(),
             bind: "127.0.0.1:0".to_owned(),
             address: String::new(),
             environment: Vec::new(),
@@ -75,6 +97,12 @@ impl House {
         let mut house = Self::build(account).await;
         house.start();
         house
+    }
+
+    /// Gives the daemon a process of its own from its next start on: for signals, for `kill -9` at any instruction, and for
+    /// measurements.
+    pub fn in_its_own_process(&mut self) {
+        self.own_process = true;
     }
 
     /// Returns the folders of all threads, of all users.
@@ -142,6 +170,28 @@ impl House {
 
     /// Starts the daemon and returns whether it survived until its page was available.
     pub fn try_start(&mut self) -> bool {
+        if self.needs_process() { self.start_process() } else { self.start_inside() }
+    }
+
+    fn needs_process(&self) -> bool {
+        let of_process = |(name, value): &(String, String)| {
+            !value.is_empty() && OF_PROCESSES.contains(&name.to_uppercase().as_str())
+        };
+        self.own_process || self.environment.iter().any(of_process)
+    }
+
+    fn start_inside(&mut self) -> bool {
+        let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+        let env: Env = std::iter::once(path).chain(self.environment.iter().cloned()).collect();
+        let bind = Some(self.bind.clone());
+        let start = Start { config: None, bind, env, dir: self.dir.path().to_owned() };
+        let Some((inside, address)) = Inside::start(start, &self.path("log")) else { return false };
+        self.address = address;
+        self.daemon = Some(Running::Inside(Box::new(inside)));
+        true
+    }
+
+    fn start_process(&mut self) -> bool {
         let mut child = self.spawn();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let page = lines.find_map(|line| {
@@ -154,11 +204,11 @@ impl House {
             return false;
         };
         self.address = page;
-        self.daemon = Some(child);
+        self.daemon = Some(Running::Process(child));
         true
     }
 
-    /// Starts the daemon without waiting.
+    /// Starts the daemon in a process of its own, without waiting for anything.
     pub fn spawn(&self) -> Child {
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         Command::new(env!("CARGO_BIN_EXE_pudu"))
@@ -183,29 +233,49 @@ impl House {
         (output.status.success(), String::from_utf8(said).unwrap())
     }
 
-    /// Kills the daemon like a power failure.
+    /// Kills the daemon as a power cut would: a process between any two instructions, and a daemon in this process where
+    /// its tasks wait.
     pub fn kill(&mut self) {
-        let mut child = self.daemon.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        match self.daemon.take().unwrap() {
+            Running::Process(mut child) => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+            Running::Inside(inside) => inside.kill(),
+        }
     }
 
     /// Returns the daemon's process, to kill it from a hook.
     pub fn pid(&self) -> Pid {
-        Pid::from_child(self.daemon.as_ref().unwrap())
+        match self.daemon.as_ref().unwrap() {
+            Running::Process(child) => Pid::from_child(child),
+            Running::Inside(_) => panic!("the daemon has no process: build the house `in_its_own_process`"),
+        }
     }
 
-    /// Sends the daemon a signal.
+    /// Sends the daemon a signal. A daemon without a process knows only the request to stop.
     pub fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).unwrap();
+        match self.daemon.as_ref().unwrap() {
+            Running::Process(child) => kill_process(Pid::from_child(child), signal).unwrap(),
+            Running::Inside(inside) => {
+                assert_eq!(signal, Signal::TERM, "build the house `in_its_own_process`");
+                inside.stop();
+            }
+        }
     }
 
     /// Waits for the daemon to exit.
     pub async fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + within;
         while Instant::now() < deadline {
-            if let Some(status) = self.daemon.as_mut().unwrap().try_wait().unwrap() {
-                self.daemon = None;
+            let status = match self.daemon.as_mut().unwrap() {
+                Running::Process(child) => child.try_wait().unwrap(),
+                Running::Inside(inside) => inside.ended(),
+            };
+            if let Some(status) = status {
+                if let Some(Running::Inside(inside)) = self.daemon.take() {
+                    inside.kill();
+                }
                 return Some(status);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -259,9 +329,13 @@ impl House {
 
 impl Drop for House {
     fn drop(&mut self) {
-        if let Some(mut child) = self.daemon.take() {
-            child.kill().ok();
-            child.wait().ok();
+        match self.daemon.take() {
+            Some(Running::Process(mut child)) => {
+                child.kill().ok();
+                child.wait().ok();
+            }
+            Some(Running::Inside(inside)) => inside.abandon(),
+            None => {}
         }
         if std::thread::panicking() {
             eprintln!("the daemon's log:\n{}", self.log());

@@ -1,5 +1,10 @@
-//! The daemon as seen by users and platforms: the real binary against simulated platforms.
+//! The daemon as people and platforms see it, against simulated platforms: in the process of the tests, or as the real
+//! program.
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::string_slice, clippy::str_to_string, reason = "tests")]
+
+/// The program's own: see `src/main.rs`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 mod accounts;
 mod agents;

@@ -41,6 +41,7 @@ fn says_it_otherwise(house: &House) {
 async fn a_death_anywhere_in_learning_loses_nothing_and_doubles_nothing() {
     for point in POINTS {
         let mut house = House::furnish(Options::default(), "", QUICK).await;
+        house.in_its_own_process();
         says_it_otherwise(&house);
         house.set("PUDU_CRASH_AT", point);
         house.start();

@@ -35,6 +35,14 @@ impl Office {
         office
     }
 
+    /// The same with a daemon that can be killed while it makes a call.
+    pub(crate) async fn open_to_kill(options: Options) -> Self {
+        let mut office = Self::build(options).await;
+        office.house.in_its_own_process();
+        office.house.start();
+        office
+    }
+
     pub(crate) fn write(&self, chat: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
         let answers = answers.map(str::to_owned);
         let (chat, person, text) = (chat.to_owned(), self.ada.clone(), text.to_owned());
@@ -213,7 +221,7 @@ async fn a_daemon_that_dies_at_any_call_of_an_answer_shows_it_once() {
         ("ack", When::After),
     ] {
         let options = Options { ack_within: Duration::from_millis(300), ..Options::default() };
-        let mut office = Office::open(options).await;
+        let mut office = Office::open_to_kill(options).await;
         let pid = office.house.pid();
         let die = move |_: &pudu_sim::Call| {
             kill_process(pid, Signal::KILL).unwrap();

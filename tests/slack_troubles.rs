@@ -52,7 +52,7 @@ fn files(shown: &[Shown]) -> usize {
 async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
     // A file appears some time after Slack accepted it, like the real one.
     let share_after = Duration::from_millis(1500);
-    let mut office = Office::open(Options { share_after, ..Options::default() }).await;
+    let mut office = Office::open_to_kill(Options { share_after, ..Options::default() }).await;
     let places: [(String, bool); 2] = [(office.team.clone(), true), (office.direct.clone(), false)];
     for (chat, in_thread) in places {
         let mut thread = None;

@@ -9,6 +9,14 @@ pub fn wants(name: &str) -> bool {
     wanted.peek().is_none() || wanted.any(|part| name.starts_with(part.as_str()))
 }
 
+/// Starts a daemon in a process of its own, which can be measured.
+pub async fn house() -> House {
+    let mut house = House::build("").await;
+    house.in_its_own_process();
+    house.start();
+    house
+}
+
 /// Begins the table.
 pub fn heading() {
     println!("| what | here | aim | others, same mock |\n| --- | --- | --- | --- |");

@@ -80,7 +80,7 @@ pub(crate) enum SocketError {
 impl Socket {
     /// Connects to a `ws` or `wss` URL, by the proxy that the environment names for it.
     pub(crate) async fn connect(url: &str, pulse: Keepalive) -> Result<Self, SocketError> {
-        Self::connect_by(&ProxySettings::from_env(), url, pulse).await
+        Self::connect_by(&ProxySettings::in_force(), url, pulse).await
     }
 
     async fn connect_by(rules: &ProxySettings, url: &str, pulse: Keepalive) -> Result<Self, SocketError> {

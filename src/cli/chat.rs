@@ -20,13 +20,12 @@ mod terminal;
 mod wire;
 mod wrap;
 
-use crate::logging;
 use anyhow::{Context, Result, bail};
 use inside::Inside;
 use paint::Paint;
 use prompt::LinePrompt;
 use pudu_config::{LoadedConfig, Start};
-use pudu_daemon::{Daemon, Scope};
+use pudu_daemon::{Daemon, Scope, logging};
 use pudu_gateway::token;
 use pudu_kit::home;
 use pudu_texts::Language;

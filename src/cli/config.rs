@@ -3,13 +3,13 @@
 //! Both write their report to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none,
 //! and the summary only says whether one is set.
 
-use super::missing_agents;
 use pudu_client::net::scrub;
 use pudu_config::{
     AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
     Severity, Start, VERSION, extensions, load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
+use pudu_daemon::missing_agents;
 use serde_json::{Map, Value, json};
 use std::{
     fs,

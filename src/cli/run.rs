@@ -1,15 +1,18 @@
 //! `pudu`: the daemon, from start to shutdown.
 
-use super::missing_agents;
-use crate::logging;
-use pudu_client::net::scrub;
-use pudu_config::{self as config, CLOSING, LoadedConfig, Report, Start};
-use pudu_daemon::{Daemon, Greeting, Scope};
+use pudu_config::{CLOSING, LoadedConfig, Start};
+use pudu_daemon::{Greeting, logging, run};
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+/// Number of signals that may wait: the first one stops the daemon, the second one at once.
+const MAX_SIGNALS: usize = 2;
 
 /// Runs the daemon until it receives a signal.
 pub(super) fn daemon(start: Start) -> ExitCode {
@@ -17,8 +20,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let missing = Report::new(loaded.report.file.clone(), missing_agents::missing(&loaded));
-    missing.lines().for_each(|(_, line)| eprintln!("{line}"));
+    run::say_missing_agents(&loaded, |line| eprintln!("{line}"));
     logging::start(&loaded.config, start.env.get("RUST_LOG"));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -35,43 +37,29 @@ pub(super) fn daemon(start: Start) -> ExitCode {
 
 /// Reads the configuration and prints its warnings.
 pub(super) fn load(start: &Start) -> Result<LoadedConfig, ExitCode> {
-    match config::load(start) {
-        Ok(loaded) => {
-            loaded.remember_secrets();
-            loaded.report.lines().for_each(|(_, line)| eprintln!("{line}"));
-            Ok(loaded)
-        }
-        Err(error) => Err(fail(&error.into())),
-    }
+    run::load(start, |line| eprintln!("{line}")).map_err(|error| fail(&error.into()))
 }
 
 /// Prints the error.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
-    let text = format!("{error:#}");
-    let text = scrub::hide(&text);
-    // Each line of a configuration report already has a prefix.
-    let prefix = if text.contains("error: ") { "" } else { "error: " };
-    eprintln!("{prefix}{text}");
+    eprintln!("{}", run::describe(error));
     ExitCode::FAILURE
 }
 
 async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let (daemon, greeting) = Daemon::start(start, loaded, Scope::Whole).await?;
-    greet(&greeting);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = daemon.until_dispossessed() => anyhow::bail!("another pudu works on this database"),
-        () = daemon.until_store_broke() => anyhow::bail!("the store broke down; the log says why"),
-    }
-    tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
-    tokio::select! {
-        _ = daemon.learn_and_drain() => {}
-        _ = terminate.recv() => tracing::warn!("stopped at once"),
-        _ = interrupt.recv() => tracing::warn!("stopped at once"),
-    }
-    Ok(())
+    let (ask, stop) = mpsc::channel(MAX_SIGNALS);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            // Further signals ask for nothing more.
+            ask.try_send(()).ok();
+        }
+    });
+    run::run(start, loaded, greet, stop).await
 }
 
 fn greet(greeting: &Greeting) {
@@ -92,11 +80,7 @@ fn greet(greeting: &Greeting) {
     if let Some(file) = &greeting.token {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));
     }
-    if let Some(address) = greeting.address {
-        let place = match address.ip().is_unspecified() {
-            true => format!("localhost:{}", address.port()),
-            false => address.to_string(),
-        };
+    if let Some(place) = greeting.page() {
         text.push_str(&format!("  page     http://{place}/   <- open this and say hello (or: pudu chat)\n"));
     }
     // The daemon also works if standard output is closed.

@@ -74,10 +74,13 @@ impl Modules {
             match &child.content {
                 Some((_, items)) => self.add(below, file, &here, items),
                 None => {
-                    let named = value_of(&child.attrs, "path").map(|at| folder.join(at));
-                    let file = named.unwrap_or_else(|| here.with_extension("rs"));
-                    if !is_test(file.strip_prefix(folder).unwrap()) {
-                        self.add_file(below, &file, &here);
+                    // A path that is named begins where the file of the parent is.
+                    let (base, at) = match value_of(&child.attrs, "path") {
+                        Some(at) => (file.parent().unwrap(), at),
+                        None => (folder, format!("{name}.rs")),
+                    };
+                    if !is_test(Path::new(&at)) {
+                        self.add_file(below, &base.join(at), &here);
                     }
                 }
             }

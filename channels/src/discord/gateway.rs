@@ -119,7 +119,7 @@ impl GatewayConnector {
         let lost = |error: &dyn std::fmt::Display| ConnectionEnd::Lost(error.to_string());
         let url = address(url)?;
         let parsed = Url::parse(&url).map_err(|error| lost(&error))?;
-        let relay = Relay::open(ProxySettings::from_env(), &parsed).await.map_err(|error| lost(&error))?;
+        let relay = Relay::open(ProxySettings::in_force(), &parsed).await.map_err(|error| lost(&error))?;
         let url = relay.as_ref().map_or(url, |relay| relay.url.clone());
         let mut config = ConfigBuilder::from(self.config.clone()).proxy_url(url.clone());
         if let Some(kept) = &self.session {

@@ -62,6 +62,12 @@ impl fmt::Debug for Env {
     }
 }
 
+impl FromIterator<(String, String)> for Env {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
 impl<const N: usize> From<[(&str, &str); N]> for Env {
     fn from(pairs: [(&str, &str); N]) -> Self {
         Self(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())

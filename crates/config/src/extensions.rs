@@ -3,6 +3,7 @@
 
 use crate::{HotConfig, LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
 use pudu_client::mcp::{McpConfig, UnknownKey, is_tool_name, tool_name_part};
+use pudu_kit::program;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -106,9 +107,11 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
 fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
     let config = parse(&text(path)?, path, start)?.reserving(is_own_tool);
-    // Also where another version has been installed over it since.
-    let own = Path::new("/proc/self/exe");
-    Ok(if own.exists() { config.guarded_by(own) } else { config })
+    // Only Linux has what a warden needs.
+    Ok(match program::path() {
+        Ok(own) if cfg!(target_os = "linux") => config.guarded_by(&own),
+        _ => config,
+    })
 }
 
 /// Checks whether a file that is to be copied can be read. Its owner does not matter: the copy is the operator's own.

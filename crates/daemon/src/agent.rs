@@ -22,9 +22,9 @@ use pudu_client::{
 use pudu_config::{
     ApprovalsConfig, GuardrailsConfig, HotConfig, ModelConfig, Runs, Subagent, WebConfig, is_own_tool,
 };
+use pudu_kit::program;
 use std::{
     collections::BTreeMap,
-    path::Path,
     sync::{Arc, LazyLock},
 };
 
@@ -125,16 +125,11 @@ fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> Subagent
 }
 
 /// Reads documents in processes of this very program. One for all setups: it knows how many are read.
-static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| {
-    // On Linux this is the program that runs, also where another has been installed over it since.
-    let own = Path::new("/proc/self/exe");
-    let own = if own.exists() { Ok(own.to_owned()) } else { std::env::current_exe() };
-    match own {
-        Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
-        Err(error) => {
-            tracing::warn!(%error, "reading documents in this process: its program is not found");
-            Converter::here(DocumentLimits::default())
-        }
+static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| match program::path() {
+    Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
+    Err(error) => {
+        tracing::warn!(%error, "reading documents in this process: its program is not found");
+        Converter::here(DocumentLimits::default())
     }
 });
 

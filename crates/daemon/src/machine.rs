@@ -14,11 +14,13 @@ use pudu_client::{
 };
 use pudu_config::{self as config, HotConfig, ModelConfig, SandboxBackend};
 use pudu_gateway::Exposed;
+use pudu_kit::program;
 use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use tokio::sync::OnceCell;
 
 /// How long containers may take to stop when the daemon stops.
 const CONTAINER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
@@ -57,8 +59,7 @@ impl Machine {
             tokio::task::spawn_blocking(net::tls).await.ok();
             discover::models(hot).await
         };
-        let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
-        let jail = jail.map(Arc::new);
+        let (jail, (models, model)) = tokio::join!(probe(), found);
         let jailed = jail.as_ref().ok().and_then(|jail| jail.owner());
         let owner = owner(provider, jailed, hot.sandbox.allow_host_bash);
         let folders = Folders::new(home.to_owned(), owner);
@@ -299,6 +300,19 @@ impl Machine {
     pub fn provider(&self) -> &SandboxBackend {
         &self.provider
     }
+}
+
+/// Tries out whether commands can be confined, with this program as the first process of a sandbox. Once they can, they
+/// can for as long as the process lives.
+async fn probe() -> Result<Arc<Jail>, Unconfined> {
+    static FOUND: OnceCell<Arc<Jail>> = OnceCell::const_new();
+    let found = FOUND.get_or_try_init(|| async {
+        match program::path() {
+            Ok(own) => Jail::probe_with(own).await.map(Arc::new),
+            Err(_) => Jail::probe().await.map(Arc::new),
+        }
+    });
+    found.await.cloned()
 }
 
 fn rules(hot: &HotConfig) -> PoolRules {

@@ -23,6 +23,17 @@ pub struct Greeting {
     pub open: Vec<String>,
 }
 
+impl Greeting {
+    /// Returns host and port of the page, as a browser on this machine reaches it.
+    pub fn page(&self) -> Option<String> {
+        let address = self.address?;
+        Some(match address.ip().is_unspecified() {
+            true => format!("localhost:{}", address.port()),
+            false => address.to_string(),
+        })
+    }
+}
+
 impl Daemon {
     /// Opens, builds and runs a daemon.
     ///

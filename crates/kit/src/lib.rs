@@ -1,4 +1,5 @@
-//! Utilities that several crates share: the clock, and the lock on the home folder.
+//! Small utilities that several crates share: the clock, the lock on the home folder, and the path of this program.
 
 pub mod clock;
 pub mod home;
+pub mod program;

@@ -20,7 +20,7 @@ pub fn client() -> Result<reqwest::Client, reqwest::Error> {
     if let Some(client) = CLIENT.get() {
         return Ok(client.clone());
     }
-    let rules = ProxySettings::from_env();
+    let rules = ProxySettings::in_force();
     let client = builder()
         .no_proxy()
         .proxy(reqwest::Proxy::custom(move |url| rules.for_request(url)))

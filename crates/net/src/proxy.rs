@@ -13,7 +13,11 @@ use hyper_util::{
     rt::TokioIo,
 };
 use rustls::pki_types::ServerName;
-use std::{error::Error, fmt, io, sync::Arc};
+use std::{
+    error::Error,
+    fmt, io,
+    sync::{Arc, OnceLock},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -67,9 +71,24 @@ pub struct ProxySettings {
     pub no: String,
 }
 
+/// The settings of this process.
+static IN_FORCE: OnceLock<ProxySettings> = OnceLock::new();
+
 impl ProxySettings {
-    /// Reads the environment. Upper-case names take precedence. The daemon validates them at startup: see
-    /// [`Self::check`].
+    /// Returns the settings of this process, which every connection uses: those of [`Self::enforce`], or else of the
+    /// environment.
+    #[must_use]
+    pub fn in_force() -> Self {
+        IN_FORCE.get_or_init(Self::from_env).clone()
+    }
+
+    /// Makes these the settings of this process, unless a connection has used others. Its environment does not count
+    /// then.
+    pub fn enforce(self) {
+        IN_FORCE.set(self).ok();
+    }
+
+    /// Reads the environment. Names in capital letters win. The start checks them: see [`Self::check`].
     #[must_use]
     pub fn from_env() -> Self {
         let [http, https, all, no] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].map(|name| {

@@ -6,12 +6,17 @@
 //! access to the secrets of another. Users choose their own secrets: these are only removed from the output of the
 //! user's commands and from the log, and do not affect texts of others.
 
+mod known;
+
+pub use known::SecretScope;
+
+use known::{known, learn};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, VecDeque},
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 use url::form_urlencoded;
 
@@ -59,23 +64,8 @@ const MAX_PERSONAL: usize = 1024;
 /// Minimum length of a line of a multi-line secret that is hidden on its own, in bytes.
 const MIN_LINE_BYTES: usize = 16;
 
-/// Known secrets of the process. Longer ones come first, so that none is hidden only in part.
-#[derive(Default)]
-struct KnownSecrets {
-    configured: BTreeSet<String>,
-    issued: VecDeque<String>,
-    personal: VecDeque<String>,
-    /// Values that were passed to programs, secret or not.
-    given: BTreeSet<String>,
-    /// Configured and issued secrets.
-    words: Arc<[String]>,
-    /// Secrets that are hidden in the log: all of the above.
-    logged: Arc<[String]>,
-}
-
-static KNOWN: RwLock<Option<KnownSecrets>> = RwLock::new(None);
-
-/// Registers secrets of the configuration for the life of the process: an old one may appear later.
+/// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
+/// somebody later.
 pub fn remember(secrets: impl IntoIterator<Item = String>) {
     learn(|known| {
         known.configured.extend(secrets.into_iter().flat_map(|secret| spellings(&secret, MIN_SECRET_BYTES)))
@@ -166,21 +156,7 @@ pub fn looks_secret(value: &str) -> bool {
         && has(|c| c.is_ascii_alphabetic())
 }
 
-fn learn(add: impl FnOnce(&mut KnownSecrets)) {
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    add(known);
-    let longest_first = |mut words: Vec<String>| -> Arc<[String]> {
-        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-        words.into()
-    };
-    let own: Vec<String> = known.configured.iter().chain(&known.issued).cloned().collect();
-    let others = known.personal.iter().chain(&known.given);
-    known.logged = longest_first(own.iter().chain(others).cloned().collect());
-    known.words = longest_first(own);
-}
-
-/// Returns the spellings of a secret in plain text, JSON, URLs and forms.
+/// Returns how a secret looks in plain text, in JSON, in an address and in a form.
 fn spellings(secret: &str, least: usize) -> impl Iterator<Item = String> + use<> {
     let json = secret.replace('\\', r"\\").replace('"', r#"\""#);
     let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
@@ -248,11 +224,6 @@ impl GrowingTalk {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
-
-fn known(which: fn(&KnownSecrets) -> &Arc<[String]>) -> Arc<[String]> {
-    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    known.as_ref().map(|known| which(known).clone()).unwrap_or_default()
 }
 
 fn replace_known(text: &str, shortest: usize) -> Cow<'_, str> {

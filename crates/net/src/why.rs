@@ -7,7 +7,7 @@ use std::error::Error;
 /// because it may contain a key.
 #[must_use]
 pub fn why(error: &reqwest::Error) -> String {
-    why_with(error, &ProxySettings::from_env())
+    why_with(error, &ProxySettings::in_force())
 }
 
 fn why_with(error: &reqwest::Error, rules: &ProxySettings) -> String {

@@ -25,12 +25,14 @@ const COMMAND: &str = "command-";
 /// Interval between checks for processes killed by the kernel.
 const OOM_LOOK: Duration = Duration::from_millis(100);
 
+/// Number of the next group. A process has one sequence, because its number is a part of the names.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// Control groups of commands.
 #[derive(Debug)]
 pub(crate) struct CommandGroups {
     tree: Tree,
-    next: AtomicU64,
-    /// Groups that could not be removed yet because processes were still exiting.
+    /// Groups whose processes were still on their way out when they were removed.
     left: Arc<Mutex<Vec<PathBuf>>>,
     /// Whether memory that belongs to no process is counted too.
     kernel_memory: bool,
@@ -88,7 +90,7 @@ impl CommandGroups {
     fn new(tree: Tree) -> Self {
         let boot = fs::read_to_string("/proc/cmdline").unwrap_or_default();
         let kernel_memory = !boot.contains("nokmem");
-        Self { tree, next: AtomicU64::new(0), left: Arc::default(), kernel_memory }
+        Self { tree, left: Arc::default(), kernel_memory }
     }
 
     /// Returns the version in use.
@@ -106,7 +108,7 @@ impl CommandGroups {
             fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
         });
         drop(left);
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{COMMAND}{}-{number}", std::process::id());
         let mut group = CommandGroup {
             folders: Vec::new(),

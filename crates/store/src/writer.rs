@@ -20,6 +20,7 @@ use std::{
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::dispatcher;
 
 /// How many jobs may wait; the next caller waits for a place.
 const MAX_QUEUED_JOBS: usize = 1024;
@@ -204,11 +205,14 @@ async fn run(
     }
 }
 
-/// Runs the task in a thread of its own. The runtime is made there: it may not be dropped in a task.
+/// Runs the task in a thread of its own, which logs to where the caller logs. The runtime is made there: it may not be
+/// dropped in a task.
 fn spawn_thread(task: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
     let work = move || match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime.block_on(task),
         Err(error) => tracing::error!(%error, "failed to start the store's writer"),
     };
-    thread::Builder::new().name("store-writer".to_owned()).spawn(work).map(drop)
+    let log = dispatcher::get_default(Clone::clone);
+    let logged = move || dispatcher::with_default(&log, work);
+    thread::Builder::new().name("store-writer".to_owned()).spawn(logged).map(drop)
 }

@@ -1,13 +1,12 @@
 //! Checks whether the custom agents can answer, and whether the agents named by bots exist.
 
-use crate::cli::missing_agents;
 use pudu_channels::Check;
 use pudu_client::{
     ToolGroups,
     agents::{Agents, BrokenAgent, CustomAgent, LEAD, normal},
 };
 use pudu_config::{AccountPolicy, Choosing, HotConfig, LoadedConfig, ModelConfig, Problem};
-use pudu_daemon::agent;
+use pudu_daemon::{agent, missing_agents};
 use pudu_dispatch::connections;
 
 /// Checks each agent and the agents of each bot.

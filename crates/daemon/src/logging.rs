@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tracing::Metadata;
+use tracing::{Dispatch, Metadata, subscriber::DefaultGuard};
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Maximum length of a log line, in bytes.
@@ -19,14 +19,15 @@ const MAX_LINE_BYTES: usize = 16 * 1024;
 const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Starts logging to standard error. The configured level applies to pudu, and libraries log warnings and errors;
-/// `filter` (from `RUST_LOG`) overrides both. Known secrets are hidden.
-pub(crate) fn start(config: &Config, filter: Option<&str>) {
+/// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
+/// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
+pub fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, LogTarget::Stderr);
 }
 
-/// Like [`start`], but logs to a new file: for a process that uses the terminal for its own output.
-pub(crate) fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) -> io::Result<()> {
+/// Like `start`, but writes to a file of its own, in place of the one before: for a process whose standard
+/// error is a person's screen.
+pub fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -34,7 +35,22 @@ pub(crate) fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) 
     Ok(())
 }
 
+/// Returns a log for single threads of a process, which writes to `file`: see [`enter`].
+pub fn for_threads(config: &Config, filter: Option<&str>, file: Arc<File>) -> Dispatch {
+    log(config, filter, LogTarget::File(file))
+}
+
+/// Has this thread write to a log until the guard is dropped.
+pub fn enter(log: &Dispatch) -> DefaultGuard {
+    log.clone().set_default()
+}
+
 fn begin(config: &Config, filter: Option<&str>, target: LogTarget) {
+    // Only tests start it twice.
+    log(config, filter, target).try_init().ok();
+}
+
+fn log(config: &Config, filter: Option<&str>, target: LogTarget) -> Dispatch {
     let level = level(config.fixed.log_level);
     let plain = format!(
         "warn,html5ever=off,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
@@ -48,8 +64,7 @@ fn begin(config: &Config, filter: Option<&str>, target: LogTarget) {
     } else {
         fmt::layer().json().flatten_event(true).with_writer(make).boxed()
     };
-    // Only tests call this twice.
-    tracing_subscriber::registry().with(filter).with(layer).try_init().ok();
+    tracing_subscriber::registry().with(filter).with(layer).into()
 }
 
 fn level(level: LogLevel) -> &'static str {
