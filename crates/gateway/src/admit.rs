@@ -4,14 +4,14 @@ use super::{
     GatewayState,
     auth::{self, CallerProof},
     caller::Caller,
-    errors::refuse,
+    errors::ApiError,
+    guard,
     guests::Visitor,
     stream_watch::StreamWatch,
 };
 use axum::{
     Extension,
     extract::{ConnectInfo, Request, State},
-    http::StatusCode,
     middleware::Next,
     response::Response,
 };
@@ -25,9 +25,9 @@ pub(super) async fn check(
     Extension(visitor): Extension<Visitor>,
     mut request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     if gateway.0.is_another_site(request.headers(), peer.ip()) {
-        return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
+        return Err(guard::another_site());
     }
     let watch = StreamWatch::new(&gateway, &request, peer.ip(), &visitor);
     let shown = auth::ShownRequest {
@@ -38,16 +38,13 @@ pub(super) async fn check(
         from: peer.ip(),
         visitor: &visitor,
     };
-    let (caller, proof) = match auth::identify(&gateway, shown).await {
-        Ok(known) => known,
-        Err(refusal) => return refusal,
-    };
+    let (caller, proof) = auth::identify(&gateway, shown).await?;
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(proof);
     let answer = watch.over(next.run(request).await);
     // Where no proof is required, an answered request proves its connection.
     visitor.prove();
-    answer
+    Ok(answer)
 }
 
 /// Admits administrators, and the local user with the operator's token. Runs after [`check`].
@@ -59,19 +56,16 @@ pub(super) async fn operator(
     Extension(proof): Extension<CallerProof>,
     mut request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     if proof == CallerProof::Local {
         // The page's cookie counts here, because this route asks for the token.
-        let asked = gateway.0.guard.require_token(request.headers(), peer.ip(), &visitor).await;
-        if let Err(refusal) = asked {
-            return refusal;
-        }
+        gateway.0.guard.require_token(request.headers(), peer.ip(), &visitor).await?;
         request.extensions_mut().insert(auth::operator());
         request.extensions_mut().insert(CallerProof::Operator);
     } else if !caller.is_admin() {
-        return refuse(StatusCode::FORBIDDEN, "this is for administrators");
+        return Err(ApiError::forbidden("this is for administrators"));
     }
-    next.run(request).await
+    Ok(next.run(request).await)
 }
 
 /// Admits administrators, and users with an account: they change their own things. Comes behind [`check`].
@@ -83,18 +77,18 @@ pub(super) async fn owner(
     Extension(proof): Extension<CallerProof>,
     request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     match proof == CallerProof::Local || caller.is_admin() {
         true => operator(state, peer, visitor, caller, Extension(proof), request, next).await,
-        false => next.run(request).await,
+        false => Ok(next.run(request).await),
     }
 }
 
 /// Lets through the local user and administrators: the page's chats are theirs. Comes behind [`check`].
-pub(super) async fn local(request: Request, next: Next) -> Response {
+pub(super) async fn local(request: Request, next: Next) -> Result<Response, ApiError> {
     let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.is_admin();
     match request.extensions().get().is_some_and(is_theirs) {
-        true => next.run(request).await,
-        false => refuse(StatusCode::FORBIDDEN, "the page's chats are the operator's: use your own threads"),
+        true => Ok(next.run(request).await),
+        false => Err(ApiError::forbidden("the page's chats are the operator's: use your own threads")),
     }
 }

@@ -3,37 +3,78 @@
 //! The whole API is off unless `agents_api.enabled`. Administrators make and change shared agents. Other users find those,
 //! and make and change agents of their own.
 
-use super::{GatewayState, JsonReply, caller::Caller};
-use crate::{json::Json, query::Query};
+use super::{GatewayState, caller::Caller, created::Created, errors::ApiError, json::Json, query::Query};
 use axum::{
     extract::{Path, Request, State},
     http::StatusCode,
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use pudu_client::{
     agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options},
     base::{Sampling, Thinking},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 /// Lets through where the operator switched this on.
-pub(super) async fn enabled(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
-    if !gateway.0.watcher.current().agents_api {
+pub(super) async fn enabled(
+    State(gateway): State<GatewayState>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if !gateway.config().agents_api {
         let why = "the agents API is off; `agents_api: {enabled: true}` in config.yaml switches it on";
-        return (StatusCode::FORBIDDEN, Json(json!({ "detail": why }))).into_response();
+        return Err(ApiError::forbidden(why));
     }
-    next.run(request).await
+    Ok(next.run(request).await)
 }
 
-/// Lists the agents that the caller finds, by name. Those that cannot be used are named apart.
-pub(super) async fn list(State(gateway): State<GatewayState>, caller: Caller) -> Json<Value> {
-    let roster = gateway.0.shared.client.roster(Some(&caller.user)).await;
-    let broken: Vec<Value> =
-        roster.broken.iter().map(|broken| json!({ "name": broken.name, "detail": broken.why })).collect();
-    Json(json!({ "agents": roster.agents.iter().map(shown).collect::<Vec<_>>(), "broken": broken }))
+/// The agents that a user finds.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListedAgents {
+    agents: Vec<ShownAgent>,
+    /// Agents that cannot be used.
+    broken: Vec<UnusableAgent>,
+}
+
+/// A custom agent.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Agent")]
+pub(super) struct ShownAgent {
+    name: String,
+    description: String,
+    /// Its model; the default one if null.
+    model: Option<String>,
+    /// The groups of its tools; all if null.
+    tool_groups: Option<Vec<String>>,
+    /// Its skills; all if null.
+    skills: Option<Vec<String>>,
+    /// What it is told about itself.
+    soul: String,
+    model_settings: Value,
+    thinking_enabled: Value,
+    reasoning_effort: Value,
+}
+
+/// An agent that cannot be used, and why.
+#[derive(Serialize, JsonSchema)]
+struct UnusableAgent {
+    name: String,
+    detail: String,
+}
+
+/// Lists the agents that the caller finds, by name.
+pub(super) async fn list(State(gateway): State<GatewayState>, caller: Caller) -> Json<ListedAgents> {
+    let roster = gateway.client().roster(Some(&caller.user)).await;
+    let broken = roster.broken.iter();
+    Json(ListedAgents {
+        agents: roster.agents.iter().map(ShownAgent::from).collect(),
+        broken: broken
+            .map(|broken| UnusableAgent { name: broken.name.clone(), detail: broken.why.clone() })
+            .collect(),
+    })
 }
 
 /// A name to look at.
@@ -42,19 +83,24 @@ pub(super) struct AgentNameQuery {
     name: String,
 }
 
+/// Whether an agent of a name can be made.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct NameAvailability {
+    available: bool,
+    /// The name as it would be stored.
+    name: String,
+}
+
 /// Answers whether an agent of a name can be made.
 pub(super) async fn check(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(AgentNameQuery { name }): Query<AgentNameQuery>,
-) -> JsonReply {
-    let name = match normal(&name) {
-        Ok(name) => name,
-        Err(error) => return refused(&error),
-    };
+) -> Result<Json<NameAvailability>, ApiError> {
+    let name = normal(&name)?;
     let wanted = name.clone();
     let vacant = work(&gateway, &caller, move |agents| agents.vacant(&wanted)).await;
-    (StatusCode::OK, Json(json!({ "available": vacant.is_ok(), "name": name })))
+    Ok(Json(NameAvailability { available: vacant.is_ok(), name }))
 }
 
 /// Shows one agent.
@@ -62,8 +108,9 @@ pub(super) async fn show(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(name): Path<String>,
-) -> JsonReply {
-    told(StatusCode::OK, work(&gateway, &caller, move |agents| agents.find(&name)).await)
+) -> Result<Json<ShownAgent>, ApiError> {
+    let found = work(&gateway, &caller, move |agents| agents.find(&name)).await?;
+    Ok(Json(ShownAgent::from(&found)))
 }
 
 /// An agent to make.
@@ -91,22 +138,16 @@ pub(super) async fn create(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Json(request): Json<NewAgent>,
-) -> JsonReply {
+) -> Result<Created<ShownAgent>, ApiError> {
     let NewAgent { name, description: about, model, tool_groups, skills, soul, .. } = request;
     let options = [request.model_settings, request.thinking_enabled, request.reasoning_effort];
-    let (thinking, sampling) =
-        match read_options(&OPTIONS.map(str::to_owned).into_iter().zip(options).collect()) {
-            Ok(options) => options,
-            Err(why) => return unprocessable(&why),
-        };
-    if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
-        return refusal;
-    }
-    if let Some(refusal) = unknown_parts(&gateway, &caller, tool_groups.as_deref(), skills.as_deref()).await {
-        return refusal;
-    }
+    let (thinking, sampling) = read_options(&OPTIONS.map(str::to_owned).into_iter().zip(options).collect())
+        .map_err(ApiError::invalid)?;
+    check_model(&gateway, model.as_deref())?;
+    check_parts(&gateway, &caller, tool_groups.as_deref(), skills.as_deref()).await?;
     let profile = AgentProfile { about, model, thinking, sampling, tool_groups, skills, soul };
-    told(StatusCode::CREATED, work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await)
+    let made = work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await?;
+    Ok(Created(ShownAgent::from(&made)))
 }
 
 /// Change of an agent. A missing key keeps its value; null means all or the default. Unknown keys are refused, because
@@ -158,16 +199,12 @@ pub(super) async fn update(
     caller: Caller,
     Path(name): Path<String>,
     Json(edit): Json<Edit>,
-) -> JsonReply {
+) -> Result<Json<ShownAgent>, ApiError> {
     let Edit { description, model, tool_groups, skills, soul, .. } = &edit;
-    if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
-        return refusal;
-    }
+    check_model(&gateway, model.as_ref().and_then(Option::as_deref))?;
     let (wanted_groups, wanted_skills) =
         (tool_groups.as_ref().and_then(Option::as_deref), skills.as_ref().and_then(Option::as_deref));
-    if let Some(refusal) = unknown_parts(&gateway, &caller, wanted_groups, wanted_skills).await {
-        return refusal;
-    }
+    check_parts(&gateway, &caller, wanted_groups, wanted_skills).await?;
     let change = AgentChange {
         about: description.clone(),
         model: model.clone(),
@@ -181,7 +218,7 @@ pub(super) async fn update(
         let (thinking, sampling) = edit.options(&now).map_err(AgentError::Wrong)?;
         agents.update(&name, AgentChange { thinking: Some(thinking), sampling: Some(sampling), ..change })
     });
-    told(StatusCode::OK, updated.await)
+    Ok(Json(ShownAgent::from(&updated.await?)))
 }
 
 /// Takes an agent away.
@@ -189,40 +226,36 @@ pub(super) async fn remove(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Response {
-    match work(&gateway, &caller, move |agents| agents.remove(&name)).await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(error) => refused(&error).into_response(),
-    }
+) -> Result<StatusCode, ApiError> {
+    work(&gateway, &caller, move |agents| agents.remove(&name)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-fn unknown_model(gateway: &GatewayState, wanted: Option<&str>) -> Option<JsonReply> {
-    let wanted = wanted?;
-    let models = gateway.0.shared.client.models();
-    if models.iter().any(|model| model.name == wanted) {
-        return None;
+/// Refuses an unknown model.
+fn check_model(gateway: &GatewayState, wanted: Option<&str>) -> Result<(), ApiError> {
+    let models = gateway.client().models();
+    match wanted.filter(|wanted| !models.iter().any(|model| model.name == **wanted)) {
+        Some(unknown) => Err(ApiError::invalid(format!("there is no model `{unknown}`"))),
+        None => Ok(()),
     }
-    Some(unprocessable(&format!("there is no model `{wanted}`")))
 }
 
 /// Refuses unknown tool groups and skills: an agent with them has less than its creator expects.
-async fn unknown_parts(
+async fn check_parts(
     gateway: &GatewayState,
     caller: &Caller,
     groups: Option<&[String]>,
     skills: Option<&[String]>,
-) -> Option<JsonReply> {
-    let client = &gateway.0.shared.client;
+) -> Result<(), ApiError> {
+    let client = gateway.client();
     if let Some(why) = client.unknown_groups(groups.unwrap_or_default()).into_iter().next() {
-        return Some(unprocessable(&why));
+        return Err(ApiError::invalid(why));
     }
     let catalog = client.catalog_of(&caller.user).await;
-    let unknown = skills.unwrap_or_default().iter().find(|name| catalog.get(name).is_none())?;
-    Some(unprocessable(&format!("there is no skill `{unknown}`")))
-}
-
-fn unprocessable(detail: &str) -> JsonReply {
-    (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
+    match skills.unwrap_or_default().iter().find(|name| catalog.get(name).is_none()) {
+        Some(unknown) => Err(ApiError::invalid(format!("there is no skill `{unknown}`"))),
+        None => Ok(()),
+    }
 }
 
 /// Works on agents where it may block.
@@ -231,17 +264,10 @@ async fn work<T: Send + 'static>(
     caller: &Caller,
     work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {
-    let agents = gateway.0.shared.client.agents_of(Some(&caller.user), caller.is_admin());
+    let agents = gateway.client().agents_of(Some(&caller.user), caller.is_admin());
     tokio::task::spawn_blocking(move || work(agents)).await.unwrap_or_else(|error| {
         Err(AgentError::Io { path: "agents".into(), why: std::io::Error::other(error) })
     })
-}
-
-fn told(status: StatusCode, done: Result<CustomAgent, AgentError>) -> JsonReply {
-    match done {
-        Ok(custom) => (status, Json(shown(&custom))),
-        Err(error) => refused(&error),
-    }
 }
 
 /// Writes how an agent's model thinks and answers, by [`OPTIONS`].
@@ -255,31 +281,36 @@ fn settings(profile: &AgentProfile) -> [Value; 3] {
     [settings, json!(thinks), json!(profile.thinking.and_then(Thinking::effort))]
 }
 
-fn shown(custom: &CustomAgent) -> Value {
-    let profile = &custom.profile;
-    let [model_settings, thinking_enabled, reasoning_effort] = settings(profile);
-    json!({
-        "name": custom.name,
-        "description": profile.about,
-        "model": profile.model,
-        "tool_groups": profile.tool_groups,
-        "skills": profile.skills,
-        "soul": profile.soul.trim_end(),
-        "model_settings": model_settings,
-        "thinking_enabled": thinking_enabled,
-        "reasoning_effort": reasoning_effort,
-    })
+impl From<&CustomAgent> for ShownAgent {
+    fn from(custom: &CustomAgent) -> Self {
+        let profile = &custom.profile;
+        let [model_settings, thinking_enabled, reasoning_effort] = settings(profile);
+        Self {
+            name: custom.name.clone(),
+            description: profile.about.clone(),
+            model: profile.model.clone(),
+            tool_groups: profile.tool_groups.clone(),
+            skills: profile.skills.clone(),
+            soul: profile.soul.trim_end().to_owned(),
+            model_settings,
+            thinking_enabled,
+            reasoning_effort,
+        }
+    }
 }
 
-fn refused(error: &AgentError) -> JsonReply {
-    let status = match error {
-        AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        AgentError::Unknown(_) => StatusCode::NOT_FOUND,
-        AgentError::Shared(_) => StatusCode::FORBIDDEN,
-        AgentError::Exists(_) | AgentError::Broken { .. } | AgentError::Legacy(_) | AgentError::Full(_) => {
-            StatusCode::CONFLICT
-        }
-        AgentError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    (status, Json(json!({ "detail": error.told() })))
+impl From<AgentError> for ApiError {
+    fn from(error: AgentError) -> Self {
+        let status = match error {
+            AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            AgentError::Unknown(_) => StatusCode::NOT_FOUND,
+            AgentError::Shared(_) => StatusCode::FORBIDDEN,
+            AgentError::Exists(_)
+            | AgentError::Broken { .. }
+            | AgentError::Legacy(_)
+            | AgentError::Full(_) => StatusCode::CONFLICT,
+            AgentError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.told())
+    }
 }

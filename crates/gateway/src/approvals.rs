@@ -4,31 +4,24 @@
 //! (`dispatch/approval.rs`).
 
 use super::{
-    GatewayState,
-    auth::CallerProof,
-    caller::Caller,
-    refusal::{ACCOUNT, Refusal, answer, body, missing, refused, scrubbed, unavailable},
-    thread,
+    GatewayState, auth::CallerProof, caller::Caller, errors::ApiError, json::Json, owned::ThreadPath,
+    scrubbed::Scrubbed, thread,
 };
-use crate::json::{BodyRejection, Json};
 use axum::{
     Extension,
     extract::{Path, State},
-    http::StatusCode,
-    response::Response,
 };
 use pudu_client::{
-    base::ThreadId,
+    base::{RunId, ThreadId},
     harness::subagent::told_call,
     store::{Approval, ApprovalDecision},
-    wire::clock::iso,
+    wire::{clock::iso, thread::API_ACCOUNT},
 };
 use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use pudu_people::names::UserNames;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 /// A decision on a call that waits.
 #[derive(Deserialize, JsonSchema)]
@@ -37,24 +30,42 @@ pub(super) struct DecisionBody {
     approved: bool,
 }
 
+/// A call that waits for an approval, or waited for one.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Approval")]
+pub(super) struct ListedApproval {
+    id: String,
+    run_id: RunId,
+    call_id: String,
+    tool: String,
+    request: String,
+    /// The whole request, if `request` is a part of it.
+    whole: Option<String>,
+    asked_at: String,
+    deadline: String,
+    /// `open`, `expired`, `approved` or `denied`.
+    status: &'static str,
+    decided_by: Option<String>,
+    decided_at: Option<String>,
+}
+
 /// Lists the calls in a thread's runs that wait for an approval, oldest first.
-pub(super) async fn list(State(gateway): State<GatewayState>, Path(id): Path<String>) -> Response {
-    let listed = async {
-        let (thread, db) = (thread::id(&id)?, gateway.0.shared.db.within(STORE_TIMEOUT));
-        if db.client_thread(&thread).await.map_err(|error| unavailable(&error))?.is_none() {
-            return missing();
-        }
-        let (names, mut open) = (names(&gateway).await?, Vec::new());
-        for live in gateway.0.shared.client.live_runs(&thread) {
-            for pending in live.replay.progress().asked {
-                if let Some(asked) = find(&gateway, &thread, &pending.key).await? {
-                    open.push(told(&asked, pending.whole.as_deref(), &names));
-                }
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    ThreadPath(thread): ThreadPath,
+) -> Result<Scrubbed<Vec<ListedApproval>>, ApiError> {
+    if gateway.db().client_thread(&thread).await?.is_none() {
+        return Err(thread::missing());
+    }
+    let (names, mut open) = (UserNames::read(&gateway.db()).await?, Vec::new());
+    for live in gateway.client().live_runs(&thread) {
+        for pending in live.replay.progress().asked {
+            if let Some(asked) = find(&gateway, &thread, &pending.key).await? {
+                open.push(ListedApproval::of(&asked, pending.whole.as_deref(), &names));
             }
         }
-        Ok(scrubbed(&open))
-    };
-    answer(listed.await)
+    }
+    Ok(Scrubbed(open))
 }
 
 /// Approves or denies a call. Done again it changes nothing.
@@ -62,88 +73,80 @@ pub(super) async fn decide(
     State(gateway): State<GatewayState>,
     Extension(proof): Extension<CallerProof>,
     caller: Caller,
-    Path((thread, id)): Path<(String, String)>,
-    posted: Result<Json<DecisionBody>, BodyRejection>,
-) -> Response {
-    let decided = async {
-        let (thread, DecisionBody { approved }) = (thread::id(&thread)?, body(posted)?);
-        let Some(asked) = find(&gateway, &thread, &id).await? else { return unknown() };
-        if asked.decision.is_none() {
-            check_waits(&gateway, &asked).await?;
+    ThreadPath(thread): ThreadPath,
+    Path((_, id)): Path<(String, String)>,
+    Json(DecisionBody { approved }): Json<DecisionBody>,
+) -> Result<Scrubbed<ListedApproval>, ApiError> {
+    let asked = find(&gateway, &thread, &id).await?.ok_or_else(unknown)?;
+    if asked.decision.is_none() {
+        check_waits(&gateway, &asked).await?;
+    }
+    let (approvals, by) = (gateway.client().approvals(), proof.decider(&caller));
+    let deciding = tokio::time::timeout(STORE_TIMEOUT, approvals.decide(&id, approved, &by)).await;
+    let asked = deciding.map_err(|late| ApiError::store(&late))??.ok_or_else(unknown)?;
+    let names = UserNames::read(&gateway.db()).await?;
+    match &asked.decision {
+        Some(ApprovalDecision { by: Some(_), approved: first, .. }) if *first == approved => {
+            Ok(Scrubbed(ListedApproval::of(&asked, None, &names)))
         }
-        let (approvals, by) = (gateway.0.shared.client.approvals(), proof.decider(&caller));
-        let deciding = tokio::time::timeout(STORE_TIMEOUT, approvals.decide(&id, approved, &by)).await;
-        let decided = deciding.map_err(|late| unavailable(&late))?.map_err(|error| unavailable(&error))?;
-        let Some(asked) = decided else { return unknown() };
-        let names = names(&gateway).await?;
-        match &asked.decision {
-            Some(ApprovalDecision { by: Some(_), approved: first, .. }) if *first == approved => {
-                Ok(scrubbed(&told(&asked, None, &names)))
-            }
-            Some(ApprovalDecision { by: Some(by), approved: first, .. }) => {
-                let word = if *first { "approved" } else { "denied" };
-                let by = names.named(by);
-                refused(StatusCode::CONFLICT, &format!("{by} has {word} this call already"))
-            }
-            _ => late(),
+        Some(ApprovalDecision { by: Some(by), approved: first, .. }) => {
+            let word = if *first { "approved" } else { "denied" };
+            Err(ApiError::conflict(format!("{} has {word} this call already", names.named(by))))
         }
-    };
-    answer(decided.await)
+        _ => Err(late()),
+    }
 }
 
 /// Finds a question that a client's run asks on a thread.
-async fn find(gateway: &GatewayState, thread: &ThreadId, id: &str) -> Result<Option<Approval>, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let found = db.approval(id).await.map_err(|error| unavailable(&error))?;
-    Ok(found.filter(|asked| asked.thread == *thread && asked.account == ACCOUNT))
+async fn find(gateway: &GatewayState, thread: &ThreadId, id: &str) -> Result<Option<Approval>, ApiError> {
+    let found = gateway.db().approval(id).await?;
+    Ok(found.filter(|asked| asked.thread == *thread && asked.account == API_ACCOUNT))
 }
 
 /// Refuses a decision for which no run waits any more.
-async fn check_waits(gateway: &GatewayState, asked: &Approval) -> Result<(), Refusal> {
+async fn check_waits(gateway: &GatewayState, asked: &Approval) -> Result<(), ApiError> {
     if asked.deadline <= clock::now() {
-        return late();
+        return Err(late());
     }
     let (run, _) = told_call(&asked.run, &asked.call);
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match db.run(&run).await.map_err(|error| unavailable(&error))? {
+    match gateway.db().run(&run).await? {
         Some(row) if row.ended.is_none() => Ok(()),
-        _ => refused(StatusCode::GONE, "the run that asked is over: nothing waits for a decision"),
+        _ => Err(ApiError::gone("the run that asked is over: nothing waits for a decision")),
     }
 }
 
-fn unknown<T>() -> Result<T, Refusal> {
-    refused(StatusCode::NOT_FOUND, "no run of this thread asks for such an approval")
+fn unknown() -> ApiError {
+    ApiError::not_found("no run of this thread asks for such an approval")
 }
 
-fn late<T>() -> Result<T, Refusal> {
-    refused(StatusCode::GONE, "the time to decide is over: nobody approved this call")
+fn late() -> ApiError {
+    ApiError::gone("the time to decide is over: nobody approved this call")
 }
 
-async fn names(gateway: &GatewayState) -> Result<UserNames, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    UserNames::read(&db).await.map_err(|error| unavailable(&error))
-}
-
-fn told(asked: &Approval, whole: Option<&str>, names: &UserNames) -> Value {
-    let (run, call) = told_call(&asked.run, &asked.call);
-    let decision = asked.decision.as_ref();
-    let status = match decision {
-        None => "open",
-        Some(ApprovalDecision { by: None, .. }) => "expired",
-        Some(ApprovalDecision { approved: true, .. }) => "approved",
-        Some(_) => "denied",
-    };
-    json!({
-        "id": asked.id,
-        "run_id": run,
-        "call_id": call,
-        "tool": asked.tool,
-        "request": asked.request,
-        "whole": whole,
-        "asked_at": iso(asked.asked),
-        "deadline": iso(asked.deadline),
-        "status": status,
-        "decided_by": decision.and_then(|decision| decision.by.as_deref()).map(|by| names.named(by)),
-        "decided_at": decision.map(|decision| iso(decision.at)),
-    })
+impl ListedApproval {
+    fn of(asked: &Approval, whole: Option<&str>, names: &UserNames) -> Self {
+        let (run_id, call) = told_call(&asked.run, &asked.call);
+        let decision = asked.decision.as_ref();
+        let status = match decision {
+            None => "open",
+            Some(ApprovalDecision { by: None, .. }) => "expired",
+            Some(ApprovalDecision { approved: true, .. }) => "approved",
+            Some(_) => "denied",
+        };
+        Self {
+            id: asked.id.clone(),
+            run_id,
+            call_id: call.to_string(),
+            tool: asked.tool.clone(),
+            request: asked.request.clone(),
+            whole: whole.map(str::to_owned),
+            asked_at: iso(asked.asked),
+            deadline: iso(asked.deadline),
+            status,
+            decided_by: decision
+                .and_then(|decision| decision.by.as_deref())
+                .map(|by| names.named(by).to_string()),
+            decided_at: decision.map(|decision| iso(decision.at)),
+        }
+    }
 }

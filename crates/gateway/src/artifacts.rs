@@ -4,28 +4,26 @@
 use super::{
     GatewayState,
     caller::Caller,
-    errors::refuse,
+    errors::ApiError,
     file::{self, FileDisposition},
-    refusal::IN_FLIGHT,
+    json::Json,
+    owned::ThreadPath,
+    query::Query,
     thread,
 };
-use crate::{json::Json, query::Query};
 use axum::{
     extract::{Path, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use pudu_client::{
     base::{SandboxError, ThreadId},
     embed::Artifact,
     sandbox::{OutputEdit, OutputEdited},
-    store::StoreError,
     wire::artifact::{self, ArtifactError},
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Maximum size of a file that is edited, in bytes.
@@ -59,34 +57,28 @@ impl ArtifactQuery {
 /// Sends a file of a thread.
 pub(super) async fn get(
     State(gateway): State<GatewayState>,
-    Path((thread, path)): Path<(String, String)>,
+    Path((_, path)): Path<(String, String)>,
     Query(request): Query<ArtifactQuery>,
+    ThreadPath(thread): ThreadPath,
     headers: HeaderMap,
-) -> Response {
-    let thread = match thread::id(&thread) {
-        Ok(thread) => thread,
-        Err(refusal) => return *refusal,
-    };
+) -> Result<Response, ApiError> {
     if request.text == Some(true) {
-        return match gateway.0.shared.client.artifact_text(&thread, &path).await {
-            Ok(text) => file::send_bytes(text.into_bytes(), "text.md", FileDisposition::Inline),
-            Err(error) => unshown(&error),
-        };
+        let text = gateway.client().artifact_text(&thread, &path).await?;
+        return Ok(file::send_bytes(text.into_bytes(), "text.md", FileDisposition::Inline));
     }
     let show = request.disposition(&headers);
     let name = path.rsplit('/').next().unwrap_or_default();
-    match gateway.0.shared.client.open_artifact(&thread, &path).await {
-        Ok(Artifact::Member(bytes)) => {
+    match gateway.client().open_artifact(&thread, &path).await? {
+        Artifact::Member(bytes) => {
             let mut response = file::send_bytes(bytes, name, show);
             let kept = HeaderValue::from_static("private, max-age=300");
             response.headers_mut().insert(header::CACHE_CONTROL, kept);
-            response
+            Ok(response)
         }
-        Ok(Artifact::File(open, _)) => file::send(&headers, open, name, show).await.unwrap_or_else(|error| {
+        Artifact::File(open, _) => file::send(&headers, open, name, show).await.map_err(|error| {
             tracing::warn!(%error, path, "failed to send artifact");
-            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be read")
+            ApiError::internal("the file could not be read")
         }),
-        Err(error) => unshown(&error),
     }
 }
 
@@ -98,96 +90,78 @@ pub(super) struct ArtifactEdit {
     expected_sha256: String,
 }
 
+/// A file that was overwritten.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct EditedArtifact {
+    path: String,
+    sha256: String,
+    /// Its size, in bytes.
+    size: u64,
+}
+
 /// Overwrites a text file of the outputs, unless it has changed since it was read.
 pub(super) async fn put(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path((thread, path)): Path<(String, String)>,
+    ThreadPath(thread): ThreadPath,
+    Path((_, path)): Path<(String, String)>,
     Json(ArtifactEdit { content: text, expected_sha256 }): Json<ArtifactEdit>,
-) -> Response {
-    let thread = match thread::id(&thread) {
-        Ok(thread) => thread,
-        Err(refusal) => return *refusal,
-    };
-    let path = match artifact::path(&path) {
-        Ok(path) => path,
-        Err(error) => return unshown(&error),
-    };
-    if let Some(refusal) = gateway.not_editable(&caller, &thread).await {
-        return refusal;
-    }
-    let _kept = gateway.0.shared.client.keep_files().await;
-    let files = match gateway.0.shared.client.files(&thread).await {
-        Ok(files) => files,
-        Err(error) => return refused(&error),
-    };
+) -> Result<Json<EditedArtifact>, ApiError> {
+    let path = artifact::path(&path)?;
+    check_editable(&gateway, &caller, &thread).await?;
+    let _kept = gateway.client().keep_files().await;
+    let files = gateway.client().files(&thread).await?;
     let edit = OutputEdit { text, expected_sha256, max_bytes: MAX_EDITED_BYTES };
-    match files.edit_output(&path, edit).await {
-        Ok(OutputEdited::Written { sha256, size }) => {
-            Json(json!({ "path": path, "sha256": sha256, "size": size })).into_response()
-        }
-        Ok(OutputEdited::Stale) => {
-            refuse(StatusCode::PRECONDITION_FAILED, "the file was changed since it was read; read it again")
-        }
-        Ok(OutputEdited::NotText) => {
-            refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only text in UTF-8 can be edited")
-        }
-        Ok(OutputEdited::TooLarge) => {
-            refuse(StatusCode::PAYLOAD_TOO_LARGE, "a file of more than 2 MiB cannot be edited")
-        }
-        Err(error) => refused(&error),
+    match files.edit_output(&path, edit).await? {
+        OutputEdited::Written { sha256, size } => Ok(Json(EditedArtifact { path, sha256, size })),
+        OutputEdited::Stale => Err(ApiError::stale("the file was changed since it was read; read it again")),
+        OutputEdited::NotText => Err(ApiError::wrong_type("only text in UTF-8 can be edited")),
+        OutputEdited::TooLarge => Err(ApiError::too_large("a file of more than 2 MiB cannot be edited")),
     }
 }
 
-impl GatewayState {
-    /// Refuses to change a thread's files while the agent works on them, and for a caller who may not edit the thread.
-    async fn not_editable(&self, caller: &Caller, thread: &ThreadId) -> Option<Response> {
-        let db = self.0.shared.db.within(STORE_TIMEOUT);
-        let looked = async {
-            let owner = db.owner(thread).await?;
-            Ok::<_, StoreError>((owner, db.has_open_turn(&BTreeSet::from([thread.clone()])).await?))
+/// Refuses to change a thread's files while the agent works on them, and for a caller who may not edit the thread.
+async fn check_editable(gateway: &GatewayState, caller: &Caller, thread: &ThreadId) -> Result<(), ApiError> {
+    let db = gateway.db();
+    let owner = db.owner(thread).await?.filter(|owner| *owner == caller.user || caller.is_admin());
+    if owner.is_none() {
+        return Err(thread::missing());
+    }
+    let has_turn = db.has_open_turn(&BTreeSet::from([thread.clone()])).await?;
+    if has_turn || !gateway.client().live_runs(thread).is_empty() {
+        return Err(thread::in_flight());
+    }
+    Ok(())
+}
+
+impl From<ArtifactError> for ApiError {
+    fn from(error: ArtifactError) -> Self {
+        let status = match error {
+            ArtifactError::Files(error) => return error.into(),
+            ArtifactError::Traversal | ArtifactError::Hidden => StatusCode::FORBIDDEN,
+            ArtifactError::Unknown => StatusCode::BAD_REQUEST,
+            ArtifactError::LargeArchive => StatusCode::PAYLOAD_TOO_LARGE,
+            ArtifactError::Archived(_) => StatusCode::NOT_FOUND,
+            ArtifactError::NoDocument => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ArtifactError::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
         };
-        match looked.await {
-            Ok((Some(owner), busy)) if owner == caller.user || caller.is_admin() => {
-                let busy = busy || !self.0.shared.client.live_runs(thread).is_empty();
-                busy.then(|| refuse(StatusCode::CONFLICT, IN_FLIGHT))
-            }
-            Ok(_) => Some(refuse(StatusCode::NOT_FOUND, "there is no such thread")),
-            Err(error) => {
-                tracing::error!(%error, "failed to look up thread");
-                let detail = "the store does not answer just now; try again";
-                Some(refuse(StatusCode::SERVICE_UNAVAILABLE, detail))
-            }
-        }
+        Self::new(status, error.to_string())
     }
 }
 
-/// Maps the reason why an artifact is not given to an HTTP response.
-fn unshown(error: &ArtifactError) -> Response {
-    let status = match error {
-        ArtifactError::Files(error) => return refused(error),
-        ArtifactError::Traversal | ArtifactError::Hidden => StatusCode::FORBIDDEN,
-        ArtifactError::Unknown => StatusCode::BAD_REQUEST,
-        ArtifactError::LargeArchive => StatusCode::PAYLOAD_TOO_LARGE,
-        ArtifactError::Archived(_) => StatusCode::NOT_FOUND,
-        ArtifactError::NoDocument => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ArtifactError::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
-    };
-    refuse(status, &error.to_string())
-}
-
-/// Maps a sandbox's refusal to an HTTP response.
-pub(super) fn refused(error: &SandboxError) -> Response {
-    let status = match error {
-        SandboxError::Missing { .. } => StatusCode::NOT_FOUND,
-        SandboxError::Outside { .. } | SandboxError::ReadOnly { .. } => StatusCode::FORBIDDEN,
-        SandboxError::Refused(_) | SandboxError::TooLarge { .. } => StatusCode::BAD_REQUEST,
-        SandboxError::Io { .. } => {
-            tracing::warn!(%error, "failed to open file of thread");
-            return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be had");
-        }
-    };
-    refuse(status, &error.to_string())
+impl From<SandboxError> for ApiError {
+    fn from(error: SandboxError) -> Self {
+        let status = match error {
+            SandboxError::Missing { .. } => StatusCode::NOT_FOUND,
+            SandboxError::Outside { .. } | SandboxError::ReadOnly { .. } => StatusCode::FORBIDDEN,
+            SandboxError::Refused(_) | SandboxError::TooLarge { .. } => StatusCode::BAD_REQUEST,
+            SandboxError::Io { .. } => {
+                tracing::warn!(%error, "failed to open file of thread");
+                return Self::internal("the file could not be had");
+            }
+        };
+        Self::new(status, error.to_string())
+    }
 }
 
 #[cfg(test)]

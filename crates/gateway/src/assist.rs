@@ -3,30 +3,33 @@
 use super::{
     GatewayState,
     caller::Caller,
+    errors::ApiError,
     json::Json,
-    owned::own_if_there,
-    refusal::{Refusal, answer, refused, wrong},
+    owned::{ThreadPath, own_if_there},
     thread,
 };
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::extract::State;
 use pudu_client::{AssistError, AssistFor, base::ThreadId};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Maximum number of messages read, the newest.
 const MAX_MESSAGES: usize = 20;
 /// Number of questions that are asked for at most.
 const MAX_QUESTIONS: u32 = 5;
 
+/// Whether questions are suggested, and how many.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SuggestionRules {
+    enabled: bool,
+    max_suggestions: u32,
+}
+
 /// Answers whether questions are suggested, and how many.
-pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<Value> {
-    let rules = gateway.0.watcher.current().assistance.clone();
-    Json(json!({ "enabled": rules.suggests, "max_suggestions": rules.max_suggestions }))
+pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<SuggestionRules> {
+    let rules = &gateway.config().assistance;
+    Json(SuggestionRules { enabled: rules.suggests, max_suggestions: rules.max_suggestions })
 }
 
 /// End of a conversation, for which questions are wanted.
@@ -72,42 +75,39 @@ impl SuggestionMessage {
     }
 }
 
+/// Questions that may follow.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Suggestions {
+    suggestions: Vec<String>,
+}
+
 /// Suggests questions; none if that fails, whatever the cause.
 pub(super) async fn suggest(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(thread): Path<String>,
+    thread: ThreadPath,
     Json(request): Json<SuggestionRequest>,
-) -> Response {
-    answer(suggested(gateway, caller, &thread, request).await)
-}
-
-async fn suggested(
-    gateway: GatewayState,
-    caller: Caller,
-    thread: &str,
-    request: SuggestionRequest,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Suggestions>, ApiError> {
     let SuggestionRequest { messages, n, model_name: model } = request;
-    let thread = spending_thread(&gateway, &caller, Some(&thread::id(thread)?)).await?;
+    let thread = spending_thread(&gateway, &caller, Some(&thread.0)).await?;
     if !(1..=MAX_QUESTIONS).contains(&n) {
-        return wrong("n is 1 to 5");
+        return Err(ApiError::invalid("n is 1 to 5"));
     }
-    let rules = gateway.0.watcher.current().assistance.clone();
+    let rules = gateway.config().assistance.clone();
     let skipped = messages.len().saturating_sub(MAX_MESSAGES);
     let conversation: Vec<_> = messages.iter().skip(skipped).filter_map(SuggestionMessage::told).collect();
     let mut suggestions = Vec::new();
     if rules.suggests && !conversation.is_empty() {
         let whose = AssistFor { user: caller.user, thread, model };
         let count = n.min(rules.max_suggestions) as usize;
-        match gateway.0.shared.client.follow_ups(&whose, &conversation, count).await {
+        match gateway.client().follow_ups(&whose, &conversation, count).await {
             Ok(questions) => suggestions = questions,
             // That was said at the start.
             Err(AssistError::NoModel) => {}
             Err(error) => tracing::warn!(%error, "failed to suggest questions"),
         }
     }
-    Ok(Json(json!({ "suggestions": suggestions })))
+    Ok(Json(Suggestions { suggestions }))
 }
 
 /// A text to rewrite.
@@ -120,48 +120,42 @@ pub(super) struct PolishRequest {
     thread_id: Option<String>,
 }
 
+/// A text that was rewritten.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PolishedText {
+    rewritten_text: String,
+    changed: bool,
+}
+
 /// Rewrites a text. Nothing is stored.
 pub(super) async fn polish(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Json(request): Json<PolishRequest>,
-) -> Response {
-    answer(polished(gateway, caller, request).await)
-}
-
-async fn polished(
-    gateway: GatewayState,
-    caller: Caller,
-    PolishRequest { text, locale, thread_id }: PolishRequest,
-) -> Result<Json<Value>, Refusal> {
-    let Some(rules) = gateway.0.watcher.current().assistance.polish.clone() else {
-        return refused(
-            StatusCode::NOT_FOUND,
-            "texts are not worded anew here: `input_polish.enabled` is false",
-        );
-    };
+    Json(PolishRequest { text, locale, thread_id }): Json<PolishRequest>,
+) -> Result<Json<PolishedText>, ApiError> {
+    let rules = gateway.config().assistance.polish.clone().ok_or_else(|| {
+        ApiError::not_found("texts are not worded anew here: `input_polish.enabled` is false")
+    })?;
     let text = text.trim();
     if text.is_empty() {
-        return refused(StatusCode::BAD_REQUEST, "the text is empty");
+        return Err(ApiError::bad_request("the text is empty"));
     }
     if text.chars().count() > rules.max_chars {
         let detail = format!("the text has more than {} characters", rules.max_chars);
-        return refused(StatusCode::BAD_REQUEST, &detail);
+        return Err(ApiError::bad_request(detail));
     }
     let thread = thread_id.as_deref().and_then(thread::read);
     let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
     let whose = AssistFor { user: caller.user, thread, model: rules.model };
-    let rewritten = match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
+    let rewritten_text = match gateway.client().wording(&whose, text, locale.as_deref()).await {
         Ok(rewritten) => rewritten,
         Err(AssistError::NoModel) => text.to_owned(),
         Err(error) => {
             tracing::warn!(%error, "failed to word text anew");
-            let detail = "the model has no other wording just now; try again";
-            return refused(StatusCode::SERVICE_UNAVAILABLE, detail);
+            return Err(ApiError::unavailable("the model has no other wording just now; try again"));
         }
     };
-    let changed = rewritten != text;
-    Ok(Json(json!({ "rewritten_text": rewritten, "changed": changed })))
+    Ok(Json(PolishedText { changed: rewritten_text != text, rewritten_text }))
 }
 
 /// Returns the thread that a model call is booked on, if there is one. It belongs to the caller.
@@ -169,7 +163,7 @@ async fn spending_thread(
     gateway: &GatewayState,
     caller: &Caller,
     thread: Option<&ThreadId>,
-) -> Result<Option<ThreadId>, Refusal> {
+) -> Result<Option<ThreadId>, ApiError> {
     let Some(thread) = thread else { return Ok(None) };
     Ok(own_if_there(gateway, caller, thread).await?.map(|thread| thread.id))
 }

@@ -1,8 +1,9 @@
 //! Assistants, as LangGraph's clients look for them: the lead agent, then the custom agents. Shapes are DeerFlow's.
 
 use super::{
-    GatewayState, JsonReply,
+    GatewayState,
     caller::Caller,
+    errors::ApiError,
     json::{self, Json},
     threads::{next_page, selected},
     unsupported,
@@ -10,14 +11,13 @@ use super::{
 use axum::{
     body::Bytes,
     extract::{Path, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    response::IntoResponse,
 };
 use pudu_client::base::UserId;
 use pudu_kit::clock;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
 /// Graph of all assistants, and name of the first one.
@@ -55,50 +55,70 @@ impl Default for AssistantSearch {
 
 impl AssistantSearch {
     /// Reads a body, which may be missing.
-    fn read(body: &[u8]) -> Result<Self, JsonReply> {
+    fn read(body: &[u8]) -> Result<Self, ApiError> {
         if body.is_empty() {
             return Ok(Self::default());
         }
         json::read(body).map_err(|error| {
-            let detail = format!("this is no search for assistants: {}", error.body_text());
-            (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail })))
+            ApiError::invalid(format!("this is no search for assistants: {}", error.body_text()))
         })
     }
 
-    fn finds(&self, assistant: &Value) -> bool {
-        let text = |key: &str| assistant.get(key).and_then(Value::as_str).unwrap_or_default();
-        self.graph_id.as_ref().is_none_or(|graph| text("graph_id") == graph)
-            && self
-                .name
-                .as_ref()
-                .is_none_or(|name| text("name").to_lowercase().contains(&name.to_lowercase()))
+    fn finds(&self, assistant: &ListedAssistant) -> bool {
+        let name = assistant.name.to_lowercase();
+        self.graph_id.as_ref().is_none_or(|graph| assistant.graph_id == graph)
+            && self.name.as_ref().is_none_or(|wanted| name.contains(&wanted.to_lowercase()))
     }
 }
 
+/// An assistant.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Assistant")]
+pub(super) struct ListedAssistant {
+    assistant_id: String,
+    graph_id: &'static str,
+    name: String,
+    /// Always empty.
+    config: Map<String, Value>,
+    metadata: AssistantNotes,
+    description: String,
+    created_at: &'static str,
+    updated_at: &'static str,
+    version: u32,
+}
+
+/// Notes on an assistant.
+#[derive(Serialize, JsonSchema)]
+struct AssistantNotes {
+    /// `system`, or `user` if it is a custom agent.
+    created_by: &'static str,
+}
+
 /// Lists assistants.
-pub(super) async fn search(State(gateway): State<GatewayState>, caller: Caller, body: Bytes) -> Response {
-    let wanted = match AssistantSearch::read(&body) {
-        Ok(wanted) => wanted,
-        Err(refusal) => return refusal.into_response(),
-    };
+pub(super) async fn search(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<impl IntoResponse, ApiError> {
+    let wanted = AssistantSearch::read(&body)?;
     let mut found = gateway.assistants(&caller.user).await;
     found.retain(|assistant| wanted.finds(assistant));
     let (limit, offset) = (wanted.limit.min(MAX_LISTED), wanted.offset);
     let next = next_page(offset.saturating_add(limit), offset.saturating_add(limit) < found.len());
     let page = found.into_iter().skip(offset).take(limit);
-    let page: Vec<Value> = page.map(|assistant| selected(assistant, wanted.select.as_deref())).collect();
-    (next, Json(page)).into_response()
+    let page: Vec<Value> = page.map(|found| selected(json!(found), wanted.select.as_deref())).collect();
+    Ok((next, Json(page)))
 }
 
 /// Counts assistants.
-pub(super) async fn count(State(gateway): State<GatewayState>, caller: Caller, body: Bytes) -> JsonReply {
-    match AssistantSearch::read(&body) {
-        Ok(wanted) => {
-            let all = gateway.assistants(&caller.user).await;
-            (StatusCode::OK, Json(json!(all.iter().filter(|assistant| wanted.finds(assistant)).count())))
-        }
-        Err(refusal) => refusal,
-    }
+pub(super) async fn count(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<Json<usize>, ApiError> {
+    let wanted = AssistantSearch::read(&body)?;
+    let all = gateway.assistants(&caller.user).await;
+    Ok(Json(all.iter().filter(|assistant| wanted.finds(assistant)).count()))
 }
 
 /// Shows an assistant.
@@ -106,33 +126,52 @@ pub(super) async fn show(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-) -> JsonReply {
-    gateway.assistant(&caller, &id, |assistant| assistant).await
+) -> Result<Json<ListedAssistant>, ApiError> {
+    gateway.assistant(&caller, &id).await.map(Json)
 }
 
-/// Shows the graph of an assistant, which is never drawn.
+/// The graph of an assistant, which is never drawn: always empty.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AssistantGraph {
+    graph_id: &'static str,
+    nodes: Vec<Value>,
+    edges: Vec<Value>,
+}
+
+/// Shows the graph of an assistant.
 pub(super) async fn graph(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-) -> JsonReply {
-    gateway.assistant(&caller, &id, |_| json!({ "graph_id": LEAD, "nodes": [], "edges": [] })).await
+) -> Result<Json<AssistantGraph>, ApiError> {
+    gateway.assistant(&caller, &id).await?;
+    Ok(Json(AssistantGraph { graph_id: LEAD, nodes: Vec::new(), edges: Vec::new() }))
 }
 
-/// Shows the schemas of an assistant, which are empty.
+/// The schemas of an assistant: always empty.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AssistantSchemas {
+    graph_id: &'static str,
+    input_schema: Map<String, Value>,
+    output_schema: Map<String, Value>,
+    state_schema: Map<String, Value>,
+    config_schema: Map<String, Value>,
+}
+
+/// Shows the schemas of an assistant.
 pub(super) async fn schemas(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(id): Path<String>,
-) -> JsonReply {
-    let empty = json!({
-        "graph_id": LEAD,
-        "input_schema": {},
-        "output_schema": {},
-        "state_schema": {},
-        "config_schema": {},
-    });
-    gateway.assistant(&caller, &id, |_| empty).await
+) -> Result<Json<AssistantSchemas>, ApiError> {
+    gateway.assistant(&caller, &id).await?;
+    Ok(Json(AssistantSchemas {
+        graph_id: LEAD,
+        input_schema: Map::new(),
+        output_schema: Map::new(),
+        state_schema: Map::new(),
+        config_schema: Map::new(),
+    }))
 }
 
 /// Shows the subgraphs of an assistant: always none, because sub-agents have runs of their own.
@@ -140,63 +179,58 @@ pub(super) async fn subgraphs(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(name): Path<String>,
-) -> JsonReply {
-    gateway.assistant(&caller, &name, |_| json!({})).await
+) -> Result<Json<Map<String, Value>>, ApiError> {
+    gateway.assistant(&caller, &name).await?;
+    Ok(Json(Map::new()))
 }
 
-/// Likewise, of one namespace.
+/// Shows the subgraphs of one namespace.
 pub(super) async fn subgraph(
     state: State<GatewayState>,
     caller: Caller,
     Path((name, _)): Path<(String, String)>,
-) -> JsonReply {
+) -> Result<Json<Map<String, Value>>, ApiError> {
     subgraphs(state, caller, Path(name)).await
 }
 
 /// Refuses to change or delete an assistant.
-pub(super) async fn fixed(_: Bytes) -> Response {
+pub(super) async fn fixed(_: Bytes) -> ApiError {
     unsupported::answer(unsupported::Part::OwnAssistants)
 }
 
 impl GatewayState {
     /// Returns the assistants of a user. Custom agents are among them if the operator wants that.
-    async fn assistants(&self, user: &UserId) -> Vec<Value> {
-        let mut assistants = vec![assistant(LEAD, "system", "The lead agent")];
-        if self.0.watcher.current().agents_api {
-            let roster = self.0.shared.client.roster(Some(user)).await;
-            let custom =
-                roster.agents.iter().map(|custom| assistant(&custom.name, "user", &custom.profile.about));
-            assistants.extend(custom);
+    async fn assistants(&self, user: &UserId) -> Vec<ListedAssistant> {
+        let mut assistants = vec![ListedAssistant::new(LEAD, "system", "The lead agent")];
+        if self.config().agents_api {
+            let roster = self.client().roster(Some(user)).await;
+            let custom = roster.agents.iter();
+            assistants.extend(
+                custom.map(|custom| ListedAssistant::new(&custom.name, "user", &custom.profile.about)),
+            );
         }
         assistants
     }
 
-    async fn assistant(&self, caller: &Caller, id: &str, show: impl FnOnce(Value) -> Value) -> JsonReply {
-        match self
-            .assistants(&caller.user)
-            .await
-            .into_iter()
-            .find(|assistant| assistant["assistant_id"] == id)
-        {
-            Some(assistant) => (StatusCode::OK, Json(show(assistant))),
-            None => {
-                let detail = format!("Assistant {id} not found");
-                (StatusCode::NOT_FOUND, Json(json!({ "detail": detail })))
-            }
-        }
+    async fn assistant(&self, caller: &Caller, id: &str) -> Result<ListedAssistant, ApiError> {
+        let all = self.assistants(&caller.user).await;
+        let found = all.into_iter().find(|assistant| assistant.assistant_id == id);
+        found.ok_or_else(|| ApiError::not_found(format!("Assistant {id} not found")))
     }
 }
 
-fn assistant(name: &str, created_by: &str, description: &str) -> Value {
-    json!({
-        "assistant_id": name,
-        "graph_id": LEAD,
-        "name": name,
-        "config": {},
-        "metadata": { "created_by": created_by },
-        "description": description,
-        "created_at": *SINCE,
-        "updated_at": *SINCE,
-        "version": 1,
-    })
+impl ListedAssistant {
+    fn new(name: &str, created_by: &'static str, description: &str) -> Self {
+        Self {
+            assistant_id: name.to_owned(),
+            graph_id: LEAD,
+            name: name.to_owned(),
+            config: Map::new(),
+            metadata: AssistantNotes { created_by },
+            description: description.to_owned(),
+            created_at: &SINCE,
+            updated_at: &SINCE,
+            version: 1,
+        }
+    }
 }

@@ -1,14 +1,12 @@
 //! The audit log of sandboxes, for the operator.
 
-use super::GatewayState;
-use crate::{json::Json, query::Query};
-use axum::{extract::State, http::StatusCode};
+use super::{GatewayState, errors::ApiError, json::Json, query::Query};
+use axum::extract::State;
 use pudu_client::{
     base::ThreadId,
     killed,
-    store::{AuditEntry, Db, StoreError},
+    store::{AuditEntry, StoreError},
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use pudu_people::names::PeopleNames;
 use schemars::JsonSchema;
@@ -24,26 +22,21 @@ pub(super) struct AuditQuery {
     thread: Option<String>,
 }
 
-/// Lists the newest deeds, the newest first.
+/// Lists the newest entries, the newest first.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Query(asked): Query<AuditQuery>,
-) -> (StatusCode, Json<Value>) {
+) -> Result<Json<Value>, ApiError> {
     let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
     let thread: Option<ThreadId> = asked.thread.map(Into::into);
-    match listed(&gateway.0.shared.db.within(STORE_TIMEOUT), thread.as_ref(), most).await {
-        Ok(deeds) => (StatusCode::OK, Json(json!({ "deeds": deeds }))),
-        Err(error) => {
-            tracing::error!(%error, "failed to read audit");
-            (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
-        }
-    }
-}
-
-/// Reads the newest audit entries in the API's format.
-async fn listed(db: &Db, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>, StoreError> {
-    let (entries, names) = (db.audit_entries(thread, most).await?, PeopleNames::read(db).await?);
-    Ok(entries.iter().map(|entry| told(entry, &names)).collect())
+    let db = gateway.db();
+    let read = async { Ok((db.audit_entries(thread.as_ref(), most).await?, PeopleNames::read(&db).await?)) };
+    let (entries, names) = read.await.map_err(|error: StoreError| {
+        tracing::error!(%error, "failed to read audit");
+        ApiError::internal("that could not be read just now")
+    })?;
+    let entries: Vec<Value> = entries.iter().map(|entry| told(entry, &names)).collect();
+    Ok(Json(json!({ "deeds": entries })))
 }
 
 /// Writes an audit entry in the API's format.

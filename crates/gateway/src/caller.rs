@@ -1,11 +1,7 @@
 //! The caller of a request: their user and their role.
 
-use super::{GatewayState, errors::refuse};
-use axum::{
-    extract::FromRequestParts,
-    http::{StatusCode, request::Parts},
-    response::Response,
-};
+use super::{GatewayState, errors::ApiError};
+use axum::{extract::FromRequestParts, http::request::Parts};
 use pudu_client::base::UserId;
 use pudu_people::accounts;
 
@@ -43,11 +39,11 @@ impl Caller {
 }
 
 impl FromRequestParts<GatewayState> for Caller {
-    type Rejection = Response;
+    type Rejection = ApiError;
 
     /// Takes the caller that the guard has noted. A route that no guard watches has no caller.
-    async fn from_request_parts(parts: &mut Parts, _: &GatewayState) -> Result<Self, Response> {
-        let unknown = || refuse(StatusCode::UNAUTHORIZED, "nobody is known to ask");
-        parts.extensions.get().cloned().ok_or_else(unknown)
+    async fn from_request_parts(parts: &mut Parts, _: &GatewayState) -> Result<Self, ApiError> {
+        let caller = parts.extensions.get().cloned();
+        caller.ok_or_else(|| ApiError::unauthorized("nobody is known to ask"))
     }
 }

@@ -1,18 +1,9 @@
 //! Changes of a thread's files by a run, as people and the web frontend look at them.
 
-use super::{
-    GatewayState,
-    caller::Caller,
-    owned_runs::readable_run,
-    refusal::{Refusal, answer, scrubbed, unavailable},
-};
-use crate::query::Query;
-use axum::{
-    extract::{Path, State},
-    response::Response,
-};
+use super::{GatewayState, errors::ApiError, owned_runs::ReadableRun, query::Query, scrubbed::Scrubbed};
+use axum::extract::State;
 use pudu_client::{
-    base::{RunId, ThreadId},
+    base::{RunId, SandboxError, ThreadId},
     sandbox::{MAX_COMPARED_BYTES, MAX_DIFF_BYTES, MAX_LISTED_FILES, MAX_SCANNED_FILES, WorkspaceChanges},
     store::RunRow,
 };
@@ -31,20 +22,15 @@ pub(super) struct ChangesQuery {
 /// Answers with the changes of a run.
 pub(super) async fn show(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(ids): Path<(String, String)>,
     Query(asked): Query<ChangesQuery>,
-) -> Response {
-    let told = async {
-        let (thread, run) = readable_run(&gateway, &caller, &ids).await?;
-        let (changes, reason) = match recorded(&gateway, &thread.id, &run.id).await? {
-            RunChanges::Changes(changes) => (changes, None),
-            RunChanges::Nothing => (WorkspaceChanges::default(), Some(missing(&run))),
-            RunChanges::Elsewhere => (WorkspaceChanges::default(), Some(ELSEWHERE)),
-        };
-        Ok(scrubbed(&told(changes, reason, &asked)))
+    ReadableRun { thread, row }: ReadableRun,
+) -> Result<Scrubbed<Value>, ApiError> {
+    let (changes, reason) = match recorded(&gateway, &thread.id, &row.id).await? {
+        RunChanges::Changes(changes) => (changes, None),
+        RunChanges::Nothing => (WorkspaceChanges::default(), Some(missing(&row))),
+        RunChanges::Elsewhere => (WorkspaceChanges::default(), Some(ELSEWHERE)),
     };
-    answer(told.await)
+    Ok(Scrubbed(told(changes, reason, &asked)))
 }
 
 const ELSEWHERE: &str = "the files of the sandbox are not on this machine";
@@ -66,11 +52,11 @@ enum RunChanges {
     Elsewhere,
 }
 
-async fn recorded(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<RunChanges, Refusal> {
-    let records =
-        gateway.0.shared.client.change_records(thread).await.map_err(|error| unavailable(&error))?;
+async fn recorded(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<RunChanges, ApiError> {
+    let failed = |error: SandboxError| ApiError::store(&error);
+    let records = gateway.client().change_records(thread).await.map_err(failed)?;
     let Some(records) = records else { return Ok(RunChanges::Elsewhere) };
-    let changes = records.of(run).await.map_err(|error| unavailable(&error))?;
+    let changes = records.of(run).await.map_err(failed)?;
     Ok(changes.map_or(RunChanges::Nothing, RunChanges::Changes))
 }
 
@@ -79,7 +65,7 @@ pub(super) async fn summary(
     gateway: &GatewayState,
     thread: &ThreadId,
     run: &RunId,
-) -> Result<Option<Value>, Refusal> {
+) -> Result<Option<Value>, ApiError> {
     let RunChanges::Changes(changes) = recorded(gateway, thread, run).await? else { return Ok(None) };
     let query = ChangesQuery { include_files: Some(false), include_diff: None };
     Ok((!changes.files.is_empty()).then(|| told(changes, None, &query)))

@@ -1,61 +1,87 @@
 //! Bots that a user can link to, and the caller's identities on chat platforms. Shapes are DeerFlow's.
 
 use super::{
-    GatewayState, JsonReply,
+    GatewayState,
     caller::{Caller, CallerRole},
-    errors::refuse,
-    people,
+    errors::ApiError,
+    json::Json,
+    people::{self, ConnectCode},
 };
-use crate::json::Json;
 use axum::{
     extract::{Path, State},
     http::StatusCode,
-    response::{IntoResponse, Response},
 };
 use pudu_channels::HealthState;
 use pudu_client::{
     base::{UserId, digest},
-    store::{Identity, StoreError},
+    store::Identity,
 };
-use pudu_dispatch::{GOOD_FOR, bus::STORE_TIMEOUT, local};
+use pudu_dispatch::{GOOD_FOR, local};
 use pudu_kit::clock;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Way of linking: the person sends the bot a code. A link would not ask for the user that they join.
 const MODE: &str = "binding_code";
 /// Characters of a connection's id.
 const ID_CHARS: usize = 32;
 
+/// Bots that people can link to.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LinkProviders {
+    /// Whether there are any.
+    enabled: bool,
+    providers: Vec<LinkProvider>,
+}
+
+/// A bot that people can link to.
+#[derive(Serialize, JsonSchema)]
+struct LinkProvider {
+    provider: String,
+    display_name: String,
+    enabled: bool,
+    configured: bool,
+    connectable: bool,
+    unavailable_reason: Option<String>,
+    auth_mode: &'static str,
+    /// `connected` or `not_connected`.
+    connection_status: &'static str,
+    /// Always empty.
+    credential_fields: Vec<Value>,
+    /// Always empty.
+    credential_values: Map<String, Value>,
+}
+
 /// Lists the bots. `provider` is the name of the account, which is that of its platform unless the operator gave it another.
-pub(super) async fn providers(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    let linked = match gateway.linked(&caller.user).await {
-        Ok(linked) => linked,
-        Err(error) => return failed(&error),
-    };
+pub(super) async fn providers(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<LinkProviders>, ApiError> {
+    let linked = gateway.linked(&caller.user).await?;
     let accounts = gateway.0.shared.accounts.all().into_iter();
     let providers = accounts.filter(|(name, _)| name != local::ACCOUNT).map(|(name, account)| {
         let channel = account.channel();
         let running = matches!(channel.health().state, HealthState::Ready | HealthState::Degraded);
         let display = display(channel.platform());
-        let display =
+        let display_name =
             if name == channel.platform() { display.to_owned() } else { format!("{display} ({name})") };
-        let reason = (!running).then(|| format!("{display} is not connected just now."));
         let is_linked = linked.iter().any(|identity| identity.account == name);
-        json!({
-            "provider": name,
-            "display_name": display,
-            "enabled": true,
-            "configured": true,
-            "connectable": running,
-            "unavailable_reason": reason,
-            "auth_mode": MODE,
-            "connection_status": if is_linked { "connected" } else { "not_connected" },
-            "credential_fields": [],
-            "credential_values": {},
-        })
+        LinkProvider {
+            unavailable_reason: (!running).then(|| format!("{display_name} is not connected just now.")),
+            provider: name,
+            display_name,
+            enabled: true,
+            configured: true,
+            connectable: running,
+            auth_mode: MODE,
+            connection_status: if is_linked { "connected" } else { "not_connected" },
+            credential_fields: Vec::new(),
+            credential_values: Map::new(),
+        }
     });
-    let providers: Vec<Value> = providers.collect();
-    (StatusCode::OK, Json(json!({ "enabled": !providers.is_empty(), "providers": providers })))
+    let providers: Vec<LinkProvider> = providers.collect();
+    Ok(Json(LinkProviders { enabled: !providers.is_empty(), providers }))
 }
 
 fn display(platform: &str) -> &str {
@@ -69,29 +95,59 @@ fn display(platform: &str) -> &str {
     }
 }
 
-/// Lists the caller's identities on chat platforms.
-pub(super) async fn list(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    match gateway.linked(&caller.user).await {
-        Ok(linked) => {
-            let connections: Vec<Value> = linked.iter().map(connection).collect();
-            (StatusCode::OK, Json(json!({ "connections": connections })))
-        }
-        Err(error) => failed(&error),
-    }
+/// The caller's identities on chat platforms.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LinkedIdentities {
+    connections: Vec<LinkedIdentity>,
 }
 
-fn connection(identity: &Identity) -> Value {
-    json!({
-        "id": id(identity),
-        "provider": identity.account,
-        "status": "connected",
-        "external_account_id": identity.person,
-        "external_account_name": identity.name,
-        "workspace_id": null,
-        "workspace_name": null,
-        "scopes": [],
-        "metadata": { "connected_at": clock::text(identity.at) },
-    })
+/// An identity of the caller's on a chat platform.
+#[derive(Serialize, JsonSchema)]
+struct LinkedIdentity {
+    id: String,
+    provider: String,
+    /// Always `connected`.
+    status: &'static str,
+    external_account_id: String,
+    external_account_name: String,
+    /// Always null.
+    workspace_id: Option<String>,
+    /// Always null.
+    workspace_name: Option<String>,
+    /// Always empty.
+    scopes: Vec<String>,
+    metadata: LinkNotes,
+}
+
+/// Notes on a linked identity.
+#[derive(Serialize, JsonSchema)]
+struct LinkNotes {
+    connected_at: String,
+}
+
+/// Lists the caller's identities on chat platforms.
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<LinkedIdentities>, ApiError> {
+    let linked = gateway.linked(&caller.user).await?;
+    Ok(Json(LinkedIdentities { connections: linked.into_iter().map(LinkedIdentity::from).collect() }))
+}
+
+impl From<Identity> for LinkedIdentity {
+    fn from(identity: Identity) -> Self {
+        Self {
+            id: id(&identity),
+            provider: identity.account,
+            status: "connected",
+            external_account_id: identity.person,
+            external_account_name: identity.name,
+            workspace_id: None,
+            workspace_name: None,
+            scopes: Vec::new(),
+            metadata: LinkNotes { connected_at: clock::text(identity.at) },
+        }
+    }
 }
 
 fn id(identity: &Identity) -> String {
@@ -103,73 +159,57 @@ pub(super) async fn part(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Path(connection): Path<String>,
-) -> Response {
+) -> Result<StatusCode, ApiError> {
     let shared = &gateway.0.shared;
-    let linked = match gateway.linked(&caller.user).await {
-        Ok(linked) => linked,
-        Err(error) => return failed(&error).into_response(),
-    };
-    let Some(identity) = linked.iter().find(|identity| id(identity) == connection) else {
-        return refuse(StatusCode::NOT_FOUND, "Channel connection not found");
-    };
+    let linked = gateway.linked(&caller.user).await?;
+    let identity = linked.into_iter().find(|identity| id(identity) == connection);
+    let identity = identity.ok_or_else(|| ApiError::not_found("Channel connection not found"))?;
     // It comes to its end when the caller goes.
-    let (own, Identity { account, person, name, .. }) = (shared.clone(), identity.clone());
+    let (own, Identity { account, person, name, .. }) = (shared.clone(), identity);
     let parted =
         shared.tasks.spawn(async move { own.part_person(&account, &person, &name).await.map(drop) }).await;
-    match parted {
-        Ok(Ok(())) => StatusCode::NO_CONTENT.into_response(),
-        Ok(Err(error)) => failed(&error).into_response(),
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "that could not be done just now"),
-    }
+    parted.map_err(|_| ApiError::internal("that could not be done just now"))??;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Makes a code. The person who shows it to the bot is from then on the same user as the caller. The operator's token,
 /// which belongs to no user, gets a code that admits a person instead.
-pub(super) async fn connect(state: State<GatewayState>, caller: Caller, path: Path<String>) -> JsonReply {
+pub(super) async fn connect(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<ConnectCode>, ApiError> {
     if caller.role == CallerRole::Admin && caller.user == UserId::local() {
-        return people::connect(state, path).await;
+        return people::connect(&gateway, &name).await.map(Json);
     }
-    let (State(gateway), Path(name)) = (state, path);
     let shared = &gateway.0.shared;
     if name == local::ACCOUNT || shared.accounts.get(&name).is_none() {
-        return (StatusCode::NOT_FOUND, Json(json!({ "detail": "Unknown channel provider" })));
+        return Err(ApiError::not_found("Unknown channel provider"));
     }
     if !gateway.0.sign_in.may_offer_link(&caller.user) {
         let detail = "Too many pending channel connection codes. Try again later.";
-        return (StatusCode::TOO_MANY_REQUESTS, Json(json!({ "detail": detail })));
+        return Err(ApiError::too_many(detail));
     }
-    match shared.offer_join_of(&caller.user).await {
-        Ok(code) => {
-            let answer = json!({
-                "provider": name,
-                "mode": MODE,
-                "url": null,
-                "code": code,
-                "instruction": format!("Send /connect {code} to the bot in a private chat."),
-                "expires_in": GOOD_FOR.as_secs(),
-            });
-            (StatusCode::OK, Json(answer))
-        }
-        Err(error) => {
-            tracing::error!("failed to make code: {error:#}");
-            let detail = "that could not be stored just now";
-            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "detail": detail })))
-        }
-    }
+    let code = shared.offer_join_of(&caller.user).await.map_err(|error| {
+        tracing::error!("failed to make code: {error:#}");
+        ApiError::unavailable("that could not be stored just now")
+    })?;
+    Ok(Json(ConnectCode {
+        provider: name,
+        mode: MODE,
+        url: None,
+        instruction: format!("Send /connect {code} to the bot in a private chat."),
+        code,
+        expires_in: GOOD_FOR.as_secs(),
+    }))
 }
 
 impl GatewayState {
     /// Returns a user's identities on chat platforms.
-    async fn linked(&self, user: &UserId) -> Result<Vec<Identity>, StoreError> {
-        let identities = self.0.shared.db.within(STORE_TIMEOUT).identities().await?.into_iter();
+    async fn linked(&self, user: &UserId) -> Result<Vec<Identity>, ApiError> {
+        let identities = self.db().identities().await?.into_iter();
         Ok(identities
             .filter(|identity| identity.user == *user && identity.account != local::ACCOUNT)
             .collect())
     }
-}
-
-fn failed(error: &StoreError) -> JsonReply {
-    tracing::error!(%error, "failed to read who is which user");
-    let detail = "the store does not answer just now; try again";
-    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "detail": detail })))
 }

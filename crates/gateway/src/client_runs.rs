@@ -3,24 +3,24 @@
 use super::{
     GatewayState,
     caller::Caller,
-    errors::refuse,
+    errors::ApiError,
     follow_query::FollowQuery,
     ignored::Ignored,
-    json::{BodyRejection, Json},
-    owned::{own, own_if_there},
-    owned_runs::{own_run, readable_run, row},
-    refusal::{Refusal, answer, body, changed, refused, scrubbed, unavailable, wrong},
+    json::Json,
+    openapi::{Described, RequestParts},
+    owned::{own, own_if_there, path_parameter},
+    owned_runs::{OwnRun, ReadableRun, row},
+    query::Query,
     run_body::{RunBody, busy},
     run_readers::RunReader,
     run_request::{self, ReadRequest},
     run_stream::{self, last_event},
+    scrubbed::Scrubbed,
     thread,
-    threads::values,
 };
-use crate::query::Query;
 use axum::{
     body::{Body, Bytes},
-    extract::{Path, RawQuery, State},
+    extract::{FromRequest, FromRequestParts, RawQuery, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -32,9 +32,9 @@ use pudu_client::{
     store::{CancelAction, RunRow, StoreError},
     wire::{failure::failure, modes::Modes, run},
 };
-use pudu_dispatch::{Shared, bus::STORE_TIMEOUT};
+use pudu_dispatch::Shared;
 use pudu_kit::clock;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -63,13 +63,50 @@ impl AcceptedRun {
     }
 }
 
+/// A request for a run: on the thread in the path, or else on the one that its configuration names, or on a new one.
+pub(super) struct RequestedRun {
+    thread: ThreadId,
+    /// Whether the thread is made for the run.
+    is_new_thread: bool,
+    body: RunBody,
+}
+
+impl Described for RequestedRun {
+    fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+        Json::<RunBody>::describe(schemas, parts);
+    }
+}
+
+impl FromRequest<GatewayState> for RequestedRun {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let caller = Caller::from_request_parts(&mut parts, gateway).await?;
+        let in_path = path_parameter(&mut parts, gateway, "thread").await?;
+        let Json(body) = Json::<RunBody>::from_request(Request::from_parts(parts, body), gateway).await?;
+        let named = in_path.as_deref().map_or_else(|| body.thread(), |id| Ok(Some(id)))?;
+        let Some(id) = named else {
+            return Ok(Self { thread: gateway.client().new_thread(), is_new_thread: true, body });
+        };
+        let thread = thread::id(id)?;
+        match body.may_begin_thread(in_path.is_none()) {
+            true => drop(own_if_there(gateway, &caller, &thread).await?),
+            false => drop(own(gateway, &caller, &thread).await?),
+        }
+        Ok(Self { thread, is_new_thread: false, body })
+    }
+}
+
+/// Accepts a run of a caller who `follows` it or not.
 async fn accept(
     gateway: &GatewayState,
     caller: &Caller,
-    thread: &ThreadId,
-    (asked, follows, own_thread): (RunBody, bool, bool),
-) -> Result<AcceptedRun, Refusal> {
-    let read = run_request::read(gateway, caller, thread, (asked, own_thread)).await?;
+    requested: RequestedRun,
+    follows: bool,
+) -> Result<AcceptedRun, ApiError> {
+    let RequestedRun { thread, is_new_thread, body } = requested;
+    let read = run_request::read(gateway, caller, &thread, (body, is_new_thread)).await?;
     let ReadRequest { run, modes, cancels, ignored } = read;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
     // Before it is accepted: its reader may go away meanwhile.
@@ -77,55 +114,13 @@ async fn accept(
     if run.deletes_thread {
         gateway.delete_after(thread.clone(), id.clone());
     }
-    match gateway.0.shared.client.submit(run).await {
+    match gateway.client().submit(run).await {
         Ok(_) => {}
-        Err(SubmitError::Busy(other)) => return busy(&other),
-        Err(error) => return changed(Err(error)),
+        Err(SubmitError::Busy(other)) => return Err(busy(&other)),
+        Err(error) => return Err(error.into()),
     }
-    let live = gateway.0.shared.client.live_run(&id);
-    Ok(AcceptedRun { thread: thread.clone(), run: id, assistant, modes, live, reader, ignored })
-}
-
-/// Finds the thread of a run: one of the caller's, or if it may be so a new one.
-async fn place(
-    gateway: &GatewayState,
-    caller: &Caller,
-    id: &str,
-    may_be_new: bool,
-) -> Result<ThreadId, Refusal> {
-    let id = thread::id(id)?;
-    match may_be_new {
-        true => own_if_there(gateway, caller, &id).await.map(|_| id),
-        false => own(gateway, caller, id.as_str()).await.map(|thread| thread.id),
-    }
-}
-
-/// Accepts a run on a thread of the caller's, who `follows` it or not.
-async fn on_thread(
-    gateway: &GatewayState,
-    caller: &Caller,
-    id: &str,
-    posted: Result<Json<RunBody>, BodyRejection>,
-    follows: bool,
-) -> Result<AcceptedRun, Refusal> {
-    let asked = body(posted)?;
-    let thread = place(gateway, caller, id, asked.may_begin_thread(false)).await?;
-    accept(gateway, caller, &thread, (asked, follows, false)).await
-}
-
-/// Accepts a run on the thread that its configuration names, or on a new one, of a caller who `follows` it or not.
-async fn stateless(
-    gateway: &GatewayState,
-    caller: &Caller,
-    posted: Result<Json<RunBody>, BodyRejection>,
-    follows: bool,
-) -> Result<AcceptedRun, Refusal> {
-    let asked = body(posted)?;
-    let (thread, own_thread) = match asked.thread()? {
-        None => (gateway.0.shared.client.new_thread(), true),
-        Some(id) => (place(gateway, caller, id, asked.may_begin_thread(true)).await?, false),
-    };
-    accept(gateway, caller, &thread, (asked, follows, own_thread)).await
+    let live = gateway.client().live_run(&id);
+    Ok(AcceptedRun { thread, run: id, assistant, modes, live, reader, ignored })
 }
 
 /// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
@@ -157,23 +152,23 @@ async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String
 }
 
 /// Waits until a run is over.
-async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), Refusal> {
+async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), ApiError> {
     tokio::select! {
         () = live.closed.cancelled() => Ok(()),
         () = gateway.0.stop.cancelled() => {
-            refused(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops; the run goes on after that")
+            Err(ApiError::unavailable("the daemon stops; the run goes on after that"))
         }
     }
 }
 
 /// Writes the values of a thread after a run, with the error of one that failed.
-async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<String, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let row = db.run(run).await.map_err(|error| unavailable(&error))?;
-    let Some(thread) = db.client_thread(thread).await.map_err(|error| unavailable(&error))? else {
-        return refused(StatusCode::NOT_FOUND, "the thread was deleted");
+async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<String, ApiError> {
+    let db = gateway.db();
+    let row = db.run(run).await?;
+    let Some(thread) = db.client_thread(thread).await? else {
+        return Err(ApiError::not_found("the thread was deleted"));
     };
-    let values = values(gateway, &thread).await?;
+    let values = gateway.client().values(&thread).await?;
     let failed = row.and_then(|row| row.outcome()).and_then(|outcome| failure(&outcome));
     let Some((name, message)) = failed else { return Ok(values.get().to_owned()) };
     let mut told: Value = serde_json::from_str(values.get()).unwrap_or_default();
@@ -185,135 +180,76 @@ async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Resu
 pub(super) async fn create(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<RunBody>, BodyRejection>,
-) -> Response {
-    answer(async { told(&gateway, on_thread(&gateway, &caller, &id, posted, false).await?).await }.await)
-}
-
-/// Likewise, without a thread that is there already.
-pub(super) async fn create_stateless(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    posted: Result<Json<RunBody>, BodyRejection>,
-) -> Response {
-    answer(async { told(&gateway, stateless(&gateway, &caller, posted, false).await?).await }.await)
-}
-
-async fn told(gateway: &GatewayState, accepted: AcceptedRun) -> Result<Response, Refusal> {
-    let row = row(gateway, &accepted.thread, &accepted.run).await?;
-    Ok((accepted.places("join"), scrubbed(&run::run(&row, &[]))).into_response())
+    requested: RequestedRun,
+) -> Result<impl IntoResponse, ApiError> {
+    let accepted = accept(&gateway, &caller, requested, false).await?;
+    let row = row(&gateway, &accepted.thread, &accepted.run).await?;
+    Ok((accepted.places("join"), Scrubbed(run::run(&row, &[]))))
 }
 
 /// Begins a run and follows it.
 pub(super) async fn stream(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<RunBody>, BodyRejection>,
-) -> Response {
-    let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
-    answer(accepted.map(|accepted| accepted.follow(&gateway)))
-}
-
-/// Likewise, without a thread that is there already.
-pub(super) async fn stream_stateless(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    posted: Result<Json<RunBody>, BodyRejection>,
-) -> Response {
-    let accepted = stateless(&gateway, &caller, posted, true).await;
-    answer(accepted.map(|accepted| accepted.follow(&gateway)))
+    requested: RequestedRun,
+) -> Result<Response, ApiError> {
+    Ok(accept(&gateway, &caller, requested, true).await?.follow(&gateway))
 }
 
 /// Begins a run and answers with the values of its thread at its end.
-pub(super) async fn wait_on_thread(
+pub(super) async fn wait_for_end(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<RunBody>, BodyRejection>,
-) -> Response {
-    let accepted = on_thread(&gateway, &caller, &id, posted, true).await;
-    answer(accepted.map(|accepted| wait(&gateway, accepted)))
-}
-
-/// Likewise, without a thread that is there already.
-pub(super) async fn wait_stateless(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    posted: Result<Json<RunBody>, BodyRejection>,
-) -> Response {
-    let accepted = stateless(&gateway, &caller, posted, true).await;
-    answer(accepted.map(|accepted| wait(&gateway, accepted)))
+    requested: RequestedRun,
+) -> Result<Response, ApiError> {
+    let accepted = accept(&gateway, &caller, requested, true).await?;
+    Ok(wait(&gateway, accepted))
 }
 
 /// Shows a run.
 pub(super) async fn show(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(ids): Path<(String, String)>,
-) -> Response {
-    let shown = async {
-        let (thread, row) = readable_run(&gateway, &caller, &ids).await?;
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let tokens = db.run_tokens(&thread.id, Some(&row.id)).await;
-        let tokens = tokens.map_err(|error| unavailable(&error))?;
-        Ok(scrubbed(&run::run(&row, &tokens)))
-    };
-    answer(shown.await)
+    ReadableRun { thread, row }: ReadableRun,
+) -> Result<Scrubbed<Value>, ApiError> {
+    let tokens = gateway.db().run_tokens(&thread.id, Some(&row.id)).await?;
+    Ok(Scrubbed(run::run(&row, &tokens)))
 }
 
 /// Forgets a run that has ended.
 pub(super) async fn delete(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(ids): Path<(String, String)>,
-) -> Response {
-    let deleted = async {
-        let (thread, row) = own_run(&gateway, &caller, &ids).await?;
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        match db.delete_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))? {
-            true => {
-                gateway.0.shared.client.forget_changes(&thread.id, &row.id).await;
-                Ok(StatusCode::NO_CONTENT)
-            }
-            false => refused(
-                StatusCode::CONFLICT,
-                "the run has not ended, or its answer is not delivered: cancel it first",
-            ),
-        }
-    };
-    answer(deleted.await)
+    OwnRun { thread, row }: OwnRun,
+) -> Result<StatusCode, ApiError> {
+    if !gateway.db().delete_run(&thread.id, &row.id).await? {
+        let why = "the run has not ended, or its answer is not delivered: cancel it first";
+        return Err(ApiError::conflict(why));
+    }
+    gateway.client().forget_changes(&thread.id, &row.id).await;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Waits for a run, and answers with the values of its thread. Clients that want a stream get one.
 pub(super) async fn join(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(ids): Path<(String, String)>,
+    run: ReadableRun,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> Response {
-    let wants_stream =
-        headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream");
-    let joined = async {
-        let cancels = FollowQuery::read(query.as_deref());
-        let cancels = cancels.or_else(|why| wrong(&why))?.cancels;
-        let (thread, row) = match cancels {
-            true => own_run(&gateway, &caller, &ids).await?,
-            false => readable_run(&gateway, &caller, &ids).await?,
-        };
-        if wants_stream {
-            let modes = (Modes { values: true, ..Modes::default() }, Ignored::default());
-            return rejoin(&gateway, row, modes, &headers, cancels);
-        }
-        let live = gateway.0.shared.client.live_run(&row.id);
-        let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
-        let (thread, run, assistant) = (thread.id, row.id, row.assistant);
-        let ignored = Ignored::default();
-        Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader, ignored }))
-    };
-    answer(joined.await)
+) -> Result<Response, ApiError> {
+    let cancels = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?.cancels;
+    if cancels {
+        run.check_owner(&caller)?;
+    }
+    let ReadableRun { thread, row } = run;
+    if headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream") {
+        let modes = Modes { values: true, ..Modes::default() };
+        return Ok(rejoin(&gateway, row, (modes, Ignored::default()), &headers, cancels));
+    }
+    let live = gateway.client().live_run(&row.id);
+    let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
+    let (thread, run, assistant) = (thread.id, row.id, row.assistant);
+    let ignored = Ignored::default();
+    Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader, ignored }))
 }
 
 fn rejoin(
@@ -322,51 +258,42 @@ fn rejoin(
     (modes, ignored): (Modes, Ignored),
     headers: &HeaderMap,
     cancels: bool,
-) -> Result<Response, Refusal> {
+) -> Response {
     let assistant = run::assistant(&row.assistant).to_owned();
     let ((after, lost), reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
     let (thread, run) = (row.thread, row.id);
     let request = StreamRequest { thread, run, assistant, modes, after, lost };
-    Ok(run_stream::respond(gateway, request, reader, &ignored))
+    run_stream::respond(gateway, request, reader, &ignored)
 }
 
 /// Follows a run from the reader's position, after stopping it if that is requested.
 pub(super) async fn follow(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(ids): Path<(String, String)>,
+    run: ReadableRun,
     method: Method,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> Response {
-    let followed = async {
-        let asked = FollowQuery::read(query.as_deref());
-        let asked = asked.or_else(|why| wrong(&why))?;
-        // A page of another site can have a browser get anything.
-        if asked.action.is_some() && method != Method::POST {
-            return refused(StatusCode::METHOD_NOT_ALLOWED, "a run is stopped by POST");
+) -> Result<Response, ApiError> {
+    let asked = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?;
+    // A page of another site can have a browser get anything.
+    if asked.action.is_some() && method != Method::POST {
+        return Err(ApiError::wrong_method("a run is stopped by POST"));
+    }
+    if asked.stops() {
+        run.check_owner(&caller)?;
+    }
+    let (row, mut unknown) = (run.row, Vec::new());
+    let modes = Modes::from_query(&asked.stream_modes, &mut unknown).map_err(ApiError::invalid)?;
+    let modes = modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() });
+    if let Some(action) = asked.action.as_deref() {
+        stop(&gateway, &row, action, asked.waits).await?;
+        if asked.waits {
+            return Ok(StatusCode::NO_CONTENT.into_response());
         }
-        let (_, row) = match asked.stops() {
-            true => own_run(&gateway, &caller, &ids).await?,
-            false => readable_run(&gateway, &caller, &ids).await?,
-        };
-        let mut unknown = Vec::new();
-        let modes = match Modes::from_query(&asked.stream_modes, &mut unknown) {
-            Ok(modes) => {
-                modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() })
-            }
-            Err(why) => return wrong(&why),
-        };
-        if let Some(action) = asked.action.as_deref() {
-            stop(&gateway, &row, action, asked.waits).await?;
-            if asked.waits {
-                return Ok(StatusCode::NO_CONTENT.into_response());
-            }
-        }
-        let ignored = Ignored::of_run(unknown, Vec::new());
-        rejoin(&gateway, row, (modes, ignored), &headers, asked.cancels)
-    };
-    answer(followed.await)
+    }
+    let ignored = Ignored::of_run(unknown, Vec::new());
+    Ok(rejoin(&gateway, row, (modes, ignored), &headers, asked.cancels))
 }
 
 /// Returns the modes that the creator of a run asked for.
@@ -386,33 +313,28 @@ pub(super) struct CancelQuery {
 /// Stops a run.
 pub(super) async fn cancel(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(ids): Path<(String, String)>,
     Query(asked): Query<CancelQuery>,
-) -> Response {
-    let cancelled = async {
-        let (_, row) = own_run(&gateway, &caller, &ids).await?;
-        let wait = asked.wait.unwrap_or(false);
-        stop(&gateway, &row, asked.action.as_deref().unwrap_or("interrupt"), wait).await?;
-        Ok(if wait { StatusCode::NO_CONTENT } else { StatusCode::ACCEPTED })
-    };
-    answer(cancelled.await)
+    OwnRun { row, .. }: OwnRun,
+) -> Result<StatusCode, ApiError> {
+    let wait = asked.wait.unwrap_or(false);
+    stop(&gateway, &row, asked.action.as_deref().unwrap_or("interrupt"), wait).await?;
+    Ok(if wait { StatusCode::NO_CONTENT } else { StatusCode::ACCEPTED })
 }
 
-async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), Refusal> {
+async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), ApiError> {
     let Some(action) = CancelAction::parse(action) else {
-        return wrong("action is neither interrupt nor rollback");
+        return Err(ApiError::invalid("action is neither interrupt nor rollback"));
     };
-    let live = gateway.0.shared.client.live_run(&row.id).filter(|live| !live.closed.is_cancelled());
+    let live = gateway.client().live_run(&row.id).filter(|live| !live.closed.is_cancelled());
     let Some(live) = live else {
         let status = run::status(row);
         if status == "interrupted" {
             return Ok(());
         }
         let why = format!("Run {} is not cancellable (status: {status})", row.id);
-        return Err(Box::new(refuse(StatusCode::CONFLICT, &why)));
+        return Err(ApiError::conflict(why));
     };
-    gateway.0.shared.client.stop(&live, action).await.map_err(|error| unavailable(&error))?;
+    gateway.client().stop(&live, action).await?;
     if wait {
         ended(gateway, &live).await?;
     }

@@ -11,7 +11,7 @@
 use super::{
     GatewayState, Inner,
     auth::{cookies, origin},
-    errors::refuse,
+    errors::ApiError,
     failures::{Failures, may_be_proxy, network, peer},
     guests::Visitor,
 };
@@ -135,7 +135,7 @@ impl RequestGuard {
         headers: &HeaderMap,
         from: IpAddr,
         visitor: &Visitor,
-    ) -> Result<(), Response> {
+    ) -> Result<(), ApiError> {
         match self.examine(headers, from, visitor, true).await {
             ShownProof::Token => Ok(()),
             shown => Err(shown.refusal()),
@@ -143,7 +143,7 @@ impl RequestGuard {
     }
 
     /// Refuses a proof of another kind that is wrong. It takes time, as a wrong token does.
-    pub(super) async fn refuse_wrong(&self, headers: &HeaderMap, from: IpAddr, wrong: Response) -> Response {
+    pub(super) async fn refuse_wrong(&self, headers: &HeaderMap, from: IpAddr, wrong: ApiError) -> ApiError {
         let from = peer(from, headers).unwrap_or(from);
         let slow = self.slow_down(from).await;
         self.note_wrong(from);
@@ -185,14 +185,14 @@ pub(super) enum ShownProof {
 }
 
 impl ShownProof {
-    pub(super) fn refusal(self) -> Response {
+    pub(super) fn refusal(self) -> ApiError {
         match self {
             Self::WrongAgain => {
                 let told = "too many wrong tokens came from this address: try again in a minute";
-                ([(header::RETRY_AFTER, "60")], refuse(StatusCode::TOO_MANY_REQUESTS, told)).into_response()
+                ApiError::too_many(told).retry_after(60)
             }
-            Self::Wrong => refuse(StatusCode::UNAUTHORIZED, WRONG),
-            Self::Token | Self::Nothing => refuse(StatusCode::UNAUTHORIZED, HOW),
+            Self::Wrong => ApiError::unauthorized(WRONG),
+            Self::Token | Self::Nothing => ApiError::unauthorized(HOW),
         }
     }
 }
@@ -252,15 +252,20 @@ pub(super) async fn same_site(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     // Probes ask by address; they get nothing that a page could use.
     let probe = matches!(request.uri().path(), "/health" | "/ready");
     // Files of the page are the same for everyone, and its sandboxed frames have no origin to name.
     let is_page_file = request.uri().path().starts_with("/page/");
     if !probe && !is_page_file && !gateway.0.is_addressed(request.headers(), peer.ip()) {
-        return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
+        return Err(another_site());
     }
-    next.run(request).await
+    Ok(next.run(request).await)
+}
+
+/// Returns the error about a request from a page of another site.
+pub(super) fn another_site() -> ApiError {
+    ApiError::forbidden("this request comes from another site")
 }
 
 /// Login of the page.
@@ -276,15 +281,15 @@ pub(super) async fn session(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     Json(login): Json<Login>,
-) -> Response {
+) -> Result<Response, ApiError> {
     let guard = &gateway.0.guard;
     let slow = guard.slow_down(peer.ip()).await;
     if !same(login.token.expose_secret(), &guard.token.secret) {
         guard.note_wrong(peer.ip());
-        return match slow {
+        return Err(match slow {
             true => ShownProof::WrongAgain.refusal(),
-            false => refuse(StatusCode::UNAUTHORIZED, "the token is wrong"),
-        };
+            false => ApiError::unauthorized("the token is wrong"),
+        });
     }
     let secure = cookies::secure_attribute(origin::is_https(&headers));
     let cookie = format!(
@@ -295,7 +300,7 @@ pub(super) async fn session(
     let mut answer = (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response();
     // A browser is one person at a time.
     cookies::put(cookies::end(), &mut answer);
-    answer
+    Ok(answer)
 }
 
 #[cfg(test)]

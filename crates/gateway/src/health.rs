@@ -1,28 +1,59 @@
 //! Whether the daemon lives, and whether it can do its work.
 
-use super::GatewayState;
-use crate::json::Json;
+use super::{GatewayState, json::Json};
 use axum::{extract::State, http::StatusCode};
 use pudu_channels::HealthState;
 use pudu_dispatch::local;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+/// The state of the process.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProcessHealth {
+    /// Always `healthy`.
+    status: &'static str,
+    service: &'static str,
+    uptime_seconds: u64,
+}
+
 /// Answers that the process lives.
-pub(super) async fn health(State(gateway): State<GatewayState>) -> Json<Value> {
-    Json(
-        json!({ "status": "healthy", "service": "pudu", "uptime_seconds": gateway.0.started.elapsed().as_secs() }),
-    )
+pub(super) async fn health(State(gateway): State<GatewayState>) -> Json<ProcessHealth> {
+    let uptime_seconds = gateway.0.started.elapsed().as_secs();
+    Json(ProcessHealth { status: "healthy", service: "pudu", uptime_seconds })
+}
+
+/// Confirmation that LangGraph's server answers.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ServerOk {
+    ok: bool,
 }
 
 /// Answers as LangGraph's server does.
-pub(super) async fn ok() -> Json<Value> {
-    Json(json!({ "ok": true }))
+pub(super) async fn ok() -> Json<ServerOk> {
+    Json(ServerOk { ok: true })
+}
+
+/// The version of the server and the optional parts of LangGraph's API.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ServerInfo {
+    service: &'static str,
+    version: &'static str,
+    flags: ServerFlags,
+}
+
+/// Whether the server has each optional part.
+#[derive(Serialize, JsonSchema)]
+struct ServerFlags {
+    assistants: bool,
+    crons: bool,
+    langsmith: bool,
 }
 
 /// Returns the version, and which of LangGraph's optional parts there are.
-pub(super) async fn info() -> Json<Value> {
-    let flags = json!({ "assistants": true, "crons": false, "langsmith": false });
-    Json(json!({ "service": "pudu", "version": env!("CARGO_PKG_VERSION"), "flags": flags }))
+pub(super) async fn info() -> Json<ServerInfo> {
+    let flags = ServerFlags { assistants: true, crons: false, langsmith: false };
+    Json(ServerInfo { service: "pudu", version: env!("CARGO_PKG_VERSION"), flags })
 }
 
 /// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is

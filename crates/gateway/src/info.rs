@@ -1,7 +1,6 @@
 //! Lists of channels and commands.
 
-use super::{GatewayState, chat};
-use crate::json::Json;
+use super::{GatewayState, answers::Confirmation, chat, errors::ApiError, json::Json};
 use axum::{
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
@@ -9,6 +8,8 @@ use axum::{
 use pudu_channels::HealthState;
 use pudu_client::net::scrub;
 use pudu_dispatch::{commands, local};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Lists the channels and how they are doing.
@@ -33,24 +34,41 @@ pub(super) async fn channels(State(gateway): State<GatewayState>) -> Json<Value>
 pub(super) async fn restart(
     State(gateway): State<GatewayState>,
     Path(name): Path<String>,
-) -> (StatusCode, Json<Value>) {
-    let hot = gateway.0.watcher.current();
-    match gateway.0.connections.restart(&name, &hot).await {
-        Ok(()) => {
-            (StatusCode::OK, Json(json!({ "success": true, "message": format!("Channel {name} restarted") })))
-        }
-        Err(error) => {
-            let known = gateway.0.shared.accounts.get(&name).is_some();
-            let status = if known { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::NOT_FOUND };
-            (status, Json(json!({ "detail": scrub::hide(&format!("{error:#}")) })))
-        }
-    }
+) -> Result<Json<Confirmation>, ApiError> {
+    let hot = gateway.config();
+    gateway.0.connections.restart(&name, &hot).await.map_err(|error| {
+        let known = gateway.0.shared.accounts.get(&name).is_some();
+        let status = if known { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::NOT_FOUND };
+        ApiError::new(status, scrub::hide(&format!("{error:#}")))
+    })?;
+    Ok(Json(Confirmation::of(format!("Channel {name} restarted"))))
+}
+
+/// The slash commands, followed by the skills.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListedCommands {
+    commands: Vec<ListedCommand>,
+}
+
+/// A slash command.
+#[derive(Serialize, JsonSchema)]
+struct ListedCommand {
+    name: String,
+    argument: String,
+    help: String,
 }
 
 /// Lists the slash commands, in the order in which help shows them, and the skills behind them.
-pub(super) async fn commands(State(gateway): State<GatewayState>, headers: HeaderMap) -> Json<Value> {
+pub(super) async fn commands(
+    State(gateway): State<GatewayState>,
+    headers: HeaderMap,
+) -> Json<ListedCommands> {
     let language = local::language(&gateway.0.shared, chat::preferred(&headers));
-    let skills = gateway.0.shared.client.catalog().await.enabled();
-    let entry = |(name, argument, help)| json!({ "name": name, "argument": argument, "help": help });
-    Json(json!({ "commands": commands::offered(language, &skills).map(entry).collect::<Vec<_>>() }))
+    let skills = gateway.client().catalog().await.enabled();
+    let entry = |(name, argument, help): (&str, &str, String)| ListedCommand {
+        name: name.to_owned(),
+        argument: argument.to_owned(),
+        help,
+    };
+    Json(ListedCommands { commands: commands::offered(language, &skills).map(entry).collect() })
 }

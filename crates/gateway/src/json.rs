@@ -1,7 +1,7 @@
 //! JSON of requests and answers, and forms of pages. A body that is to have keys is an object: serde would take a list
 //! of its values as well. A refusal names the place in the body and the value that belongs there.
 
-use super::{body_limit::LimitedBody, urlencoded, wrong_value};
+use super::{body_limit::LimitedBody, errors::ApiError, urlencoded, wrong_value};
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
@@ -23,42 +23,16 @@ pub(super) struct Json<T>(pub(super) T);
 pub(super) struct Form<T>(pub(super) T);
 
 /// A body that cannot be read.
-#[derive(Debug)]
-pub(super) struct BodyRejection {
-    status: StatusCode,
-    detail: String,
-}
-
-impl BodyRejection {
-    /// Refuses a body of another type.
-    fn of_type(detail: &str) -> Self {
-        Self { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, detail: detail.to_owned() }
-    }
-
-    pub(super) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// Returns the words for people.
-    pub(super) fn body_text(&self) -> String {
-        self.detail.clone()
-    }
-}
-
-impl IntoResponse for BodyRejection {
-    fn into_response(self) -> Response {
-        (self.status, Json(serde_json::json!({ "detail": self.detail }))).into_response()
-    }
-}
+pub(super) type BodyRejection = ApiError;
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
-    type Rejection = BodyRejection;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, BodyRejection> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
         let kind = media_type.strip_prefix("application/").unwrap_or_default();
         if kind != "json" && !kind.ends_with("+json") {
-            return Err(BodyRejection::of_type(
+            return Err(ApiError::wrong_type(
                 "the body is to be JSON, with `Content-Type: application/json`",
             ));
         }
@@ -67,17 +41,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 }
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
-    type Rejection = BodyRejection;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, BodyRejection> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         const FORM: &str = "application/x-www-form-urlencoded";
         if media_type(request.headers()) != FORM {
-            return Err(BodyRejection::of_type(&format!(
-                "the body is to be a form, with `Content-Type: {FORM}`"
-            )));
+            let detail = format!("the body is to be a form, with `Content-Type: {FORM}`");
+            return Err(ApiError::wrong_type(detail));
         }
         let form = urlencoded::read(&whole_body(request, state).await?);
-        form.map(Self).map_err(|detail| BodyRejection { status: StatusCode::UNPROCESSABLE_ENTITY, detail })
+        form.map(Self).map_err(ApiError::invalid)
     }
 }
 
@@ -88,7 +61,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 /// Reads a body, leniently: a client that cuts text by its length sends halves of pairs.
-pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyRejection> {
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let text = repair(bytes);
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let KeyedBody(body) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -99,32 +72,29 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyRejection
     Ok(body)
 }
 
-fn unread(path: &str, error: &serde_json::Error) -> BodyRejection {
+fn unread(path: &str, error: &serde_json::Error) -> ApiError {
     let message = error.to_string();
     // The place is reported separately.
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
-    let (status, detail) = match error.classify() {
-        _ if message == "recursion limit exceeded" => (
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "the body is nested too deep: 127 levels are the most".to_owned(),
-        ),
-        Category::Data => (StatusCode::UNPROCESSABLE_ENTITY, wrong_value::told(path, message)),
+    match error.classify() {
+        _ if message == "recursion limit exceeded" => {
+            ApiError::invalid("the body is nested too deep: 127 levels are the most")
+        }
+        Category::Data => ApiError::invalid(wrong_value::told(path, message)),
         Category::Syntax | Category::Eof | Category::Io => {
             let (line, column) = (error.line(), error.column());
-            let detail = format!("the body is no JSON: {message} (line {line}, character {column})");
-            (StatusCode::BAD_REQUEST, detail)
+            ApiError::bad_request(format!("the body is no JSON: {message} (line {line}, character {column})"))
         }
-    };
-    BodyRejection { status, detail }
+    }
 }
 
 /// Reads a body within its limit.
-async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, BodyRejection> {
+async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let limited = LimitedBody::of(&request);
     Bytes::from_request(request, state).await.map_err(|error| {
         let too_large = error.status() == StatusCode::PAYLOAD_TOO_LARGE;
         let detail = if too_large { limited.exceeded() } else { error.body_text() };
-        BodyRejection { status: error.status(), detail }
+        ApiError::new(error.status(), detail)
     })
 }
 

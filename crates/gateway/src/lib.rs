@@ -5,6 +5,7 @@
 
 mod admit;
 mod agents;
+mod answers;
 mod approvals;
 mod artifacts;
 mod assist;
@@ -21,6 +22,7 @@ mod client_runs;
 mod console;
 mod content;
 mod cors;
+mod created;
 mod errors;
 mod failures;
 mod feedback;
@@ -47,13 +49,13 @@ mod page;
 mod people;
 mod profile;
 mod query;
-mod refusal;
 mod resources;
 mod run_body;
 mod run_list;
 mod run_readers;
 mod run_request;
 mod run_stream;
+mod scrubbed;
 mod serve;
 mod skills;
 pub mod storage;
@@ -84,15 +86,13 @@ pub use {
 use axum::{Extension, Router, middleware};
 use body_limit::MAX_BODY_BYTES;
 use openapi::{RouteAccess, Routes, delete, get, post, put, says};
-use pudu_config::Watcher;
-use pudu_dispatch::{Shared, connections::Connections, local::LocalChannel};
+use pudu_client::{Client, store::Db};
+use pudu_config::{HotConfig, Watcher};
+use pudu_dispatch::{Shared, bus::STORE_TIMEOUT, connections::Connections, local::LocalChannel};
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-
-/// A JSON answer and its status.
-type JsonReply = (axum::http::StatusCode, json::Json<serde_json::Value>);
 
 /// State that handlers share.
 #[derive(Clone)]
@@ -142,6 +142,21 @@ impl GatewayState {
             started,
             stop,
         }))
+    }
+
+    /// Returns the store, which fails if it does not answer in time.
+    fn db(&self) -> Db {
+        self.0.shared.db.within(STORE_TIMEOUT)
+    }
+
+    /// Returns the agent.
+    fn client(&self) -> &Client {
+        &self.0.shared.client
+    }
+
+    /// Returns the configuration as it is now.
+    fn config(&self) -> Arc<HotConfig> {
+        self.0.watcher.current()
     }
 
     /// Serves until `stop`, then lets requests at work finish.

@@ -1,26 +1,41 @@
 //! MCP servers of the extensions file, for administrators: shown without secrets, changed, and reconnected. Shapes are
 //! DeerFlow's.
 
-use super::{GatewayState, JsonReply, caller::Caller, mcp_edit as edit};
-use crate::json::Json;
-use axum::{extract::State, http::StatusCode};
+use super::{
+    GatewayState, answers::Confirmation, caller::Caller, errors::ApiError, json::Json, mcp_edit as edit,
+};
+use axum::extract::State;
 use pudu_client::skills::{SkillError, Skills};
 use pudu_config::extensions;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The file's key with the servers.
 const KEY: &str = "mcpServers";
-/// Answer to a caller who is not an administrator.
-const ADMIN: &str = "Admin privileges required to manage MCP configuration.";
+
+/// The MCP servers without secrets.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Servers")]
+pub(super) struct ShownServers {
+    mcp_servers: Map<String, Value>,
+}
 
 /// Shows the servers.
-pub(super) async fn show(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    if !caller.is_admin() {
-        return told(StatusCode::FORBIDDEN, ADMIN);
-    }
+pub(super) async fn show(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<ShownServers>, ApiError> {
+    check_admin(&caller)?;
     gateway.mcp_servers().await
+}
+
+/// Refuses a caller who is not an administrator.
+fn check_admin(caller: &Caller) -> Result<(), ApiError> {
+    match caller.is_admin() {
+        true => Ok(()),
+        false => Err(ApiError::forbidden("Admin privileges required to manage MCP configuration.")),
+    }
 }
 
 /// All servers as they are to be.
@@ -34,11 +49,9 @@ pub(super) async fn replace(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Json(NewServers { mcp_servers: wanted }): Json<NewServers>,
-) -> JsonReply {
-    if !caller.is_admin() {
-        return told(StatusCode::FORBIDDEN, ADMIN);
-    }
-    let commands = gateway.0.watcher.current().mcp_commands.clone();
+) -> Result<Json<ShownServers>, ApiError> {
+    check_admin(&caller)?;
+    let commands = gateway.config().mcp_commands.clone();
     gateway.edit_mcp(move |stored| edit::replaced(&wanted, &stored, &commands)).await
 }
 
@@ -54,10 +67,8 @@ pub(super) async fn switch(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Json(ServerSwitch { server_name: name, enabled }): Json<ServerSwitch>,
-) -> JsonReply {
-    if !caller.is_admin() {
-        return told(StatusCode::FORBIDDEN, ADMIN);
-    }
+) -> Result<Json<ShownServers>, ApiError> {
+    check_admin(&caller)?;
     let switched = move |mut servers: Map<String, Value>| match servers.get_mut(&name) {
         Some(Value::Object(server)) => {
             server.insert("enabled".to_owned(), enabled.into());
@@ -65,80 +76,69 @@ pub(super) async fn switch(
         }
         _ => {
             let detail = format!("MCP server '{name}' not found");
-            Err(edit::McpRefusal { status: StatusCode::NOT_FOUND, detail })
+            Err(ApiError::not_found(detail))
         }
     };
     gateway.edit_mcp(switched).await
 }
 
 /// Reconnects all servers.
-pub(super) async fn reset(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    if !caller.is_admin() {
-        return told(StatusCode::FORBIDDEN, ADMIN);
-    }
+pub(super) async fn reset(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<Confirmation>, ApiError> {
+    check_admin(&caller)?;
     gateway.0.shared.reconnect_extensions.notify_one();
     let message = "MCP servers are connected anew; their tools are there from the next run after that";
-    (StatusCode::OK, Json(json!({ "success": true, "message": message })))
+    Ok(Json(Confirmation::of(message)))
 }
 
 impl GatewayState {
-    async fn mcp_servers(&self) -> JsonReply {
-        let read = self.with_skills(|skills| servers(skills.state_section(KEY)));
-        match read.await {
-            Ok(servers) => {
-                let masked: Map<String, Value> =
-                    servers.iter().map(|(name, server)| (name.clone(), edit::shown(server))).collect();
-                (StatusCode::OK, Json(json!({ "mcp_servers": masked })))
-            }
-            Err(error) => failed(&error),
-        }
+    async fn mcp_servers(&self) -> Result<Json<ShownServers>, ApiError> {
+        let servers = self.with_skills(|skills| skills.state_section(KEY).map(objects)).await?;
+        let masked = servers.iter().map(|(name, server)| (name.clone(), edit::shown(server)));
+        Ok(Json(ShownServers { mcp_servers: masked.collect() }))
     }
 
     /// Changes the servers in the file, reconnects them, and shows them.
     async fn edit_mcp(
         &self,
-        change: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, edit::McpRefusal> + Send + 'static,
-    ) -> JsonReply {
+        change: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, ApiError> + Send + 'static,
+    ) -> Result<Json<ShownServers>, ApiError> {
         let start = self.0.watcher.start().clone();
         let written = self.with_skills(move |skills| {
             let path = &skills.places().state;
             if let Err(report) = extensions::may_be_changed(path, &start) {
                 tracing::error!("refused change of extensions: {report}");
-                let detail =
-                    "the extensions file is not one that pudu may change; the log says why".to_owned();
-                return Ok(Err(edit::McpRefusal { status: StatusCode::CONFLICT, detail }));
+                let detail = "the extensions file is not one that pudu may change; the log says why";
+                return Ok(Err(ApiError::conflict(detail)));
             }
             skills.edit_state(KEY, |stored| {
                 let changed = change(objects(stored))?;
-                extensions::check_servers(&changed, &start).map_err(edit::McpRefusal::bad)?;
+                extensions::check_servers(&changed, &start).map_err(ApiError::bad_request)?;
                 Ok(Value::Object(changed))
             })
         });
-        match written.await {
-            Ok(Ok(())) => {
-                tracing::info!("changed MCP servers over HTTP");
-                self.0.shared.reconnect_extensions.notify_one();
-                self.mcp_servers().await
-            }
-            Ok(Err(refusal)) => told(refusal.status, &refusal.detail),
-            Err(error) => failed(&error),
-        }
+        written.await??;
+        tracing::info!("changed MCP servers over HTTP");
+        self.0.shared.reconnect_extensions.notify_one();
+        self.mcp_servers().await
     }
 
     /// Works on the file where it may block.
     async fn with_skills<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Skills) -> Result<T, SkillError> + Send + 'static,
-    ) -> Result<T, SkillError> {
-        let skills = self.0.shared.client.skills();
-        tokio::task::spawn_blocking(move || work(&skills)).await.unwrap_or_else(|error| {
+    ) -> Result<T, ApiError> {
+        let skills = self.client().skills();
+        let done = tokio::task::spawn_blocking(move || work(&skills)).await.unwrap_or_else(|error| {
             Err(SkillError::Io { path: "extensions".into(), why: std::io::Error::other(error) })
+        });
+        done.map_err(|error| {
+            tracing::error!(%error, "failed to use extensions file");
+            ApiError::internal("the extensions file cannot be used; the log says why")
         })
     }
-}
-
-fn servers(section: Result<Option<Value>, SkillError>) -> Result<Map<String, Value>, SkillError> {
-    section.map(objects)
 }
 
 /// Takes the servers that are objects; others the daemon does not start with.
@@ -149,13 +149,4 @@ fn objects(section: Option<Value>) -> Map<String, Value> {
         }
         _ => Map::new(),
     }
-}
-
-fn failed(error: &SkillError) -> JsonReply {
-    tracing::error!(%error, "failed to use extensions file");
-    told(StatusCode::INTERNAL_SERVER_ERROR, "the extensions file cannot be used; the log says why")
-}
-
-fn told(status: StatusCode, detail: &str) -> JsonReply {
-    (status, Json(json!({ "detail": detail })))
 }

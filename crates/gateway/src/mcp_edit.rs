@@ -5,7 +5,7 @@
 //! operator's file, or its program is one that the operator named (`gateway.mcp_commands`). A secret that the caller
 //! does not see goes nowhere else than before, and no variable of the daemon is written into a server.
 
-use axum::http::StatusCode;
+use super::errors::ApiError;
 use pudu_client::net::scrub;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -81,20 +81,6 @@ enum Default {
     List,
     Map,
     Routing,
-}
-
-/// Reason why an edit is not made.
-#[derive(Debug)]
-pub(super) struct McpRefusal {
-    pub(super) status: StatusCode,
-    pub(super) detail: String,
-}
-
-impl McpRefusal {
-    /// Refuses an edit with status 400.
-    pub(super) fn bad(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, detail: detail.into() }
-    }
 }
 
 /// Writes a server as it is shown: every key, no secret.
@@ -258,17 +244,17 @@ pub(super) fn replaced(
     wanted: &Map<String, Value>,
     stored: &Map<String, Value>,
     commands: &[String],
-) -> Result<Map<String, Value>, McpRefusal> {
+) -> Result<Map<String, Value>, ApiError> {
     if wanted.len() > MAX_SERVERS {
-        return Err(McpRefusal::bad(format!("there may be {MAX_SERVERS} servers at most")));
+        return Err(ApiError::bad_request(format!("there may be {MAX_SERVERS} servers at most")));
     }
     let one = |(name, server): (&String, &Value)| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(plain) {
-            return Err(McpRefusal::bad("a server's name is 1 to 64 of A-Z a-z 0-9 _ -"));
+            return Err(ApiError::bad_request("a server's name is 1 to 64 of A-Z a-z 0-9 _ -"));
         }
         let Value::Object(server) = server else {
-            return Err(McpRefusal::bad(format!("MCP server '{name}' is no JSON object")));
+            return Err(ApiError::bad_request(format!("MCP server '{name}' is no JSON object")));
         };
         let old = stored.get(name);
         let merged = merged(name, server, old)?;
@@ -279,7 +265,7 @@ pub(super) fn replaced(
 }
 
 /// Restores masked values, keeps keys that a client does not know, and omits defaults that were not written.
-fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Result<Value, McpRefusal> {
+fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Result<Value, ApiError> {
     let (none, masks) = (json!({}), old.map(masked).unwrap_or_else(|| json!({})));
     let (old, display) = (old.unwrap_or(&none), old.map(shown).unwrap_or_else(|| json!({})));
     let mut merged = Map::new();
@@ -310,7 +296,7 @@ fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Resul
 }
 
 /// Returns a value with the stored ones in place of its masked parts.
-fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) -> Result<Value, McpRefusal> {
+fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) -> Result<Value, ApiError> {
     if value == mask {
         return Ok(stored.clone());
     }
@@ -335,12 +321,12 @@ fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) 
 }
 
 /// Takes a new value: it is no mask, and names no variable of the daemon.
-fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, McpRefusal> {
+fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, ApiError> {
     match value {
-        Value::String(text) if text.contains(MASK) => Err(McpRefusal::bad(format!(
+        Value::String(text) if text.contains(MASK) => Err(ApiError::bad_request(format!(
             "MCP server '{name}': '{key}' cannot be set to the masked value '***'; give the value itself"
         ))),
-        Value::String(text) if text.trim_start().starts_with('$') => Err(McpRefusal::bad(format!(
+        Value::String(text) if text.trim_start().starts_with('$') => Err(ApiError::bad_request(format!(
             "MCP server '{name}': '{key}' names a variable of the daemon; only the operator's file may"
         ))),
         Value::Array(items) => items.iter().map(|item| fresh(name, key, item)).collect(),
@@ -353,7 +339,7 @@ fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, McpRefusal> {
 }
 
 /// Returns an `oauth`: a secret that is null stays, and one that is empty goes.
-fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value, McpRefusal> {
+fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value, ApiError> {
     let Value::Object(wanted) = value else { return Ok(value.clone()) };
     let mut kept = Map::new();
     for (key, value) in wanted {
@@ -373,7 +359,7 @@ fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value
 }
 
 /// Refuses a server that starts a program that the operator did not allow, or that takes a secret elsewhere.
-fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> Result<(), McpRefusal> {
+fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> Result<(), ApiError> {
     let is_same = |key: &str, old: &Value| new.get(key) == old.get(key);
     let weighty = |server: &Value| -> Map<String, Value> {
         let all = server.as_object().into_iter().flatten();
@@ -386,7 +372,7 @@ fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> R
         }
         let moved = kind(new) != kind(old) || !["command", "args", "url"].iter().all(|key| is_same(key, old));
         if moved && keeps_secret(new, old) {
-            return Err(McpRefusal::bad(format!(
+            return Err(ApiError::bad_request(format!(
                 "MCP server '{name}' leads elsewhere than before: give its masked values anew"
             )));
         }
@@ -412,8 +398,8 @@ fn keeps_secret(new: &Value, old: &Value) -> bool {
 }
 
 /// Refuses a program that the operator did not allow, and ways to have it run words as code.
-fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), McpRefusal> {
-    let refuse = |why: &str| Err(McpRefusal::bad(format!("MCP server '{name}' {why}")));
+fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), ApiError> {
+    let refuse = |why: &str| Err(ApiError::bad_request(format!("MCP server '{name}' {why}")));
     let command = server.get("command").and_then(Value::as_str).unwrap_or_default();
     if !commands.iter().any(|allowed| allowed == command) {
         return refuse(
@@ -532,7 +518,7 @@ mod tests {
         fn servers_come_back_as_they_were_shown(server in server()) {
             let stored: Map<String, Value> = [("a".to_owned(), server.clone())].into_iter().collect();
             let seen = [("a".to_owned(), shown(&server))].into_iter().collect();
-            prop_assert_eq!(replaced(&seen, &stored, &[]).map_err(|refusal| refusal.detail), Ok(stored));
+            prop_assert_eq!(replaced(&seen, &stored, &[]), Ok(stored));
         }
 
         /// No edit writes a program that the operator did not allow.

@@ -3,8 +3,7 @@
 //! It is the memory of the lead agent, as in DeerFlow; `?agent=NAME` selects that of a custom one. Settings with a
 //! secret are not shown: of the model that reads conversations only the name is.
 
-use super::{GatewayState, JsonReply, caller::Caller};
-use crate::{json::Json, query::Query};
+use super::{GatewayState, caller::Caller, errors::ApiError, json::Json, query::Query};
 use axum::{
     extract::{Path, State},
     http::StatusCode,
@@ -16,7 +15,7 @@ use pudu_client::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Maximum size of an imported document, in bytes. An export of 2,000 facts of 2,000 characters each fits.
 pub(super) const MAX_IMPORT_BYTES: usize = 32 * 1024 * 1024;
@@ -39,8 +38,8 @@ pub(super) async fn show(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(query): Query<MemoryQuery>,
-) -> JsonReply {
-    told(gateway.0.shared.client.get_memory(&query.of(caller)).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().get_memory(&query.of(caller)).await?))
 }
 
 /// Shows the stored memory. It is always read again.
@@ -48,13 +47,16 @@ pub(super) async fn reload(
     gateway: State<GatewayState>,
     caller: Caller,
     query: Query<MemoryQuery>,
-) -> JsonReply {
+) -> Result<Json<Value>, ApiError> {
     show(gateway, caller, query).await
 }
 
 /// Forgets everything that any agent remembers of the caller.
-pub(super) async fn clear(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    told(gateway.0.shared.client.clear_memory(&MemoryOf { user: caller.user, agent: None }).await)
+pub(super) async fn clear(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().clear_memory(&MemoryOf { user: caller.user, agent: None }).await?))
 }
 
 /// Returns everything as one document, which `import` reads.
@@ -62,8 +64,8 @@ pub(super) async fn export(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(query): Query<MemoryQuery>,
-) -> JsonReply {
-    told(gateway.0.shared.client.export_memory(&query.of(caller)).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().export_memory(&query.of(caller)).await?))
 }
 
 /// Replaces the stored memory by a document.
@@ -72,8 +74,8 @@ pub(super) async fn import(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
     Json(document): Json<Value>,
-) -> JsonReply {
-    told(gateway.0.shared.client.import_memory(&query.of(caller), document).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().import_memory(&query.of(caller), document).await?))
 }
 
 /// Remembers a fact.
@@ -82,8 +84,8 @@ pub(super) async fn add(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
     Json(fact): Json<AddedFact>,
-) -> JsonReply {
-    told(gateway.0.shared.client.create_memory_fact(&query.of(caller), fact).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().create_memory_fact(&query.of(caller), fact).await?))
 }
 
 /// Changes a fact.
@@ -93,8 +95,8 @@ pub(super) async fn edit(
     Path(fact): Path<String>,
     Query(query): Query<MemoryQuery>,
     Json(change): Json<FactChange>,
-) -> JsonReply {
-    told(gateway.0.shared.client.update_memory_fact(&query.of(caller), &fact, change).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().update_memory_fact(&query.of(caller), &fact, change).await?))
 }
 
 /// Forgets a fact.
@@ -103,13 +105,13 @@ pub(super) async fn forget(
     caller: Caller,
     Path(fact): Path<String>,
     Query(query): Query<MemoryQuery>,
-) -> JsonReply {
-    told(gateway.0.shared.client.delete_memory_fact(&query.of(caller), &fact).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().delete_memory_fact(&query.of(caller), &fact).await?))
 }
 
 /// Answers how memory is set up.
 pub(super) async fn config(State(gateway): State<GatewayState>) -> Json<Value> {
-    Json(gateway.0.shared.client.get_memory_config())
+    Json(gateway.client().get_memory_config())
 }
 
 /// Answers with the memory configuration and the stored memory.
@@ -117,39 +119,32 @@ pub(super) async fn status(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(query): Query<MemoryQuery>,
-) -> JsonReply {
-    told(gateway.0.shared.client.get_memory_status(&query.of(caller)).await)
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(gateway.client().get_memory_status(&query.of(caller)).await?))
 }
 
-fn told(document: Result<Value, MemoryTrouble>) -> JsonReply {
-    match document {
-        Ok(document) => (StatusCode::OK, Json(document)),
-        Err(error) => refused(&error),
+impl From<MemoryTrouble> for ApiError {
+    fn from(error: MemoryTrouble) -> Self {
+        match error {
+            MemoryTrouble::Files(MemoryError::UnknownFact(id)) => {
+                Self::not_found(format!("Memory fact '{id}' not found."))
+            }
+            MemoryTrouble::Files(MemoryError::Conflict { .. }) => {
+                Self::conflict("Memory changed concurrently; reload and retry.")
+            }
+            MemoryTrouble::Files(MemoryError::Refused(refusal)) => {
+                Self::new(refused_status(&refusal), refusal.to_string())
+            }
+            MemoryTrouble::Files(MemoryError::Busy { .. }) => {
+                Self::unavailable("memory is locked by another program; try again")
+            }
+            MemoryTrouble::Store(error) => error.into(),
+            MemoryTrouble::Files(_) | MemoryTrouble::Broken => {
+                tracing::error!(%error, "failed to use memory");
+                Self::internal("memory cannot be used; the log says why")
+            }
+        }
     }
-}
-
-fn refused(error: &MemoryTrouble) -> JsonReply {
-    let (status, detail) = match error {
-        MemoryTrouble::Files(MemoryError::UnknownFact(id)) => {
-            (StatusCode::NOT_FOUND, format!("Memory fact '{id}' not found."))
-        }
-        MemoryTrouble::Files(MemoryError::Conflict { .. }) => {
-            (StatusCode::CONFLICT, "Memory changed concurrently; reload and retry.".to_owned())
-        }
-        MemoryTrouble::Files(MemoryError::Refused(refusal)) => (refused_status(refusal), refusal.to_string()),
-        MemoryTrouble::Files(MemoryError::Busy { .. }) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "memory is locked by another program; try again".to_owned())
-        }
-        MemoryTrouble::Store(_) => {
-            tracing::error!(%error, "failed to use memory");
-            (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer just now; try again".to_owned())
-        }
-        MemoryTrouble::Files(_) | MemoryTrouble::Broken => {
-            tracing::error!(%error, "failed to use memory");
-            (StatusCode::INTERNAL_SERVER_ERROR, "memory cannot be used; the log says why".to_owned())
-        }
-    };
-    (status, Json(json!({ "detail": detail })))
 }
 
 fn refused_status(refusal: &MemoryRefusal) -> StatusCode {

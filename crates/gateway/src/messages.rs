@@ -1,29 +1,20 @@
 //! Rows of a thread's messages and events, through which clients page.
 
 use super::{
-    GatewayState,
-    caller::Caller,
-    changes,
-    owned::readable,
-    owned_runs::{readable_by_id, readable_run},
-    refusal::{Refusal, answer, scrubbed, unavailable, wrong},
+    GatewayState, caller::Caller, changes, errors::ApiError, owned::ReadableThread, owned_runs::ReadableRun,
+    query::Query, scrubbed::Scrubbed,
 };
-use crate::query::Query;
-use axum::{
-    extract::{Path, State},
-    response::Response,
-};
+use axum::extract::State;
 use pudu_client::{
     base::{RunId, Seq, ThreadState},
-    store::{ClientThread, LogEntry, RunRow},
+    store::{ClientThread, LogEntry},
     wire::{
-        event::{self, Event},
+        event::{self, Event, ListedFeedback},
         run,
     },
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -54,13 +45,12 @@ async fn logged(
     gateway: &GatewayState,
     thread: &ClientThread,
     before: Seq,
-) -> Result<Vec<LogEntry>, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    db.log_before(&thread.id, before, PAGE).await.map_err(|error| unavailable(&error))
+) -> Result<Vec<LogEntry>, ApiError> {
+    Ok(gateway.db().log_before(&thread.id, before, PAGE).await?)
 }
 
-async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadState, Refusal> {
-    gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))
+async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadState, ApiError> {
+    Ok(gateway.client().state(&thread.id).await?)
 }
 
 /// Returns the newest messages of a thread before a number: those that it contains now, each once.
@@ -69,7 +59,7 @@ async fn shown(
     thread: &ClientThread,
     (before, limit): (Option<i64>, usize),
     run: Option<&RunId>,
-) -> Result<RowPage, Refusal> {
+) -> Result<RowPage, ApiError> {
     let state = state(gateway, thread).await?;
     let before = before.unwrap_or(i64::MAX);
     let (mut events, mut seen, mut at) = (Vec::new(), HashSet::new(), Seq::MAX);
@@ -103,7 +93,7 @@ async fn selected(
     thread: &ClientThread,
     asked: &RowsQuery,
     run: Option<&RunId>,
-) -> Result<RowPage, Refusal> {
+) -> Result<RowPage, ApiError> {
     let limit = limit(asked, MESSAGES)?;
     let Some(after) = asked.after_seq else {
         return shown(gateway, thread, (asked.before_seq, limit), run).await;
@@ -122,12 +112,12 @@ async fn dressed(
     caller: &Caller,
     thread: &ClientThread,
     events: Vec<Event>,
-) -> Result<Vec<Value>, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let judged = db.feedback(&thread.id, &caller.user).await.map_err(|error| unavailable(&error))?;
+) -> Result<Vec<Value>, ApiError> {
+    let db = gateway.db();
+    let judged = db.feedback(&thread.id, &caller.user).await?;
     let judged: HashMap<&str, Value> =
-        judged.iter().map(|one| (one.run.as_str(), event::feedback(one))).collect();
-    let times = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
+        judged.iter().map(|one| (one.run.as_str(), json!(ListedFeedback::from(one)))).collect();
+    let times = db.run_times(&thread.id).await?;
     let took: HashMap<String, Option<i64>> =
         times.into_iter().map(|(run, took)| (run.to_string(), took.map(|took| took / 1000))).collect();
     let mut last: HashSet<String> = HashSet::new();
@@ -151,130 +141,94 @@ async fn dressed(
     Ok(rows)
 }
 
-fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, Refusal> {
+fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, ApiError> {
     match asked.limit.unwrap_or(usual) {
         limit if (1..=most).contains(&limit) => Ok(limit),
-        _ => wrong(&format!("limit is 1 to {most}")),
+        _ => Err(ApiError::invalid(format!("limit is 1 to {most}"))),
     }
+}
+
+/// A page of a thread's messages, and the position of the page before it.
+#[derive(Serialize)]
+pub(super) struct ListedPage {
+    data: Vec<Value>,
+    has_more: bool,
+    next_before_seq: Option<i64>,
 }
 
 /// Lists the messages of a thread, the newest page first.
 pub(super) async fn page(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
     Query(asked): Query<RowsQuery>,
-) -> Response {
-    let listed = async {
-        let thread = readable(&gateway, &caller, &id).await?;
-        if asked.after_seq.is_some() {
-            return wrong("pages go back: send before_seq");
-        }
-        let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
-        let next = events.first().map(|event| event.number).filter(|_| has_more);
-        let data = dressed(&gateway, &caller, &thread, events).await?;
-        Ok(scrubbed(&json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
-    };
-    answer(listed.await)
+    ReadableThread(thread): ReadableThread,
+) -> Result<Scrubbed<ListedPage>, ApiError> {
+    if asked.after_seq.is_some() {
+        return Err(ApiError::invalid("pages go back: send before_seq"));
+    }
+    let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
+    let next_before_seq = events.first().map(|event| event.number).filter(|_| has_more);
+    let data = dressed(&gateway, &caller, &thread, events).await?;
+    Ok(Scrubbed(ListedPage { data, has_more, next_before_seq }))
 }
 
 /// Lists the messages of a thread as a bare list.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
     Query(asked): Query<RowsQuery>,
-) -> Response {
-    let listed = async {
-        let thread = readable(&gateway, &caller, &id).await?;
-        let RowPage { events, .. } = selected(&gateway, &thread, &asked, None).await?;
-        Ok(scrubbed(&dressed(&gateway, &caller, &thread, events).await?))
-    };
-    answer(listed.await)
+    ReadableThread(thread): ReadableThread,
+) -> Result<Scrubbed<Vec<Value>>, ApiError> {
+    let RowPage { events, .. } = selected(&gateway, &thread, &asked, None).await?;
+    dressed(&gateway, &caller, &thread, events).await.map(Scrubbed)
+}
+
+/// A page of a run's messages.
+#[derive(Serialize)]
+pub(super) struct ListedRunPage {
+    data: Vec<Value>,
+    has_more: bool,
 }
 
 /// Lists the messages of a run.
 pub(super) async fn of_run(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(ids): Path<(String, String)>,
     Query(asked): Query<RowsQuery>,
-) -> Response {
-    answer(
-        async { run_page(&gateway, &caller, readable_run(&gateway, &caller, &ids).await?, asked).await }
-            .await,
-    )
-}
-
-/// Likewise, of a run whose thread is not named.
-pub(super) async fn of_stateless_run(
-    State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    Query(asked): Query<RowsQuery>,
-) -> Response {
-    let listed = async {
-        let found = readable_by_id(&gateway, &caller, &id).await?;
-        run_page(&gateway, &caller, found, asked).await
-    };
-    answer(listed.await)
-}
-
-async fn run_page(
-    gateway: &GatewayState,
-    caller: &Caller,
-    (thread, run): (ClientThread, RunRow),
-    asked: RowsQuery,
-) -> Result<Response, Refusal> {
-    let RowPage { events, has_more } = selected(gateway, &thread, &asked, Some(&run.id)).await?;
-    let data = dressed(gateway, caller, &thread, events).await?;
-    Ok(scrubbed(&json!({ "data": data, "has_more": has_more })))
+    ReadableRun { thread, row }: ReadableRun,
+) -> Result<Scrubbed<ListedRunPage>, ApiError> {
+    let RowPage { events, has_more } = selected(&gateway, &thread, &asked, Some(&row.id)).await?;
+    let data = dressed(&gateway, &caller, &thread, events).await?;
+    Ok(Scrubbed(ListedRunPage { data, has_more }))
 }
 
 /// Lists the events of a run, oldest first.
 pub(super) async fn events(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(ids): Path<(String, String)>,
     Query(asked): Query<RowsQuery>,
-) -> Response {
-    answer(
-        async {
-            let run = readable_run(&gateway, &caller, &ids).await?;
-            Ok(scrubbed(&run_events(&gateway, run, asked).await?))
-        }
-        .await,
-    )
-}
-
-async fn run_events(
-    gateway: &GatewayState,
-    (thread, row): (ClientThread, RunRow),
-    asked: RowsQuery,
-) -> Result<Vec<Value>, Refusal> {
+    ReadableRun { thread, row }: ReadableRun,
+) -> Result<Scrubbed<Vec<Value>>, ApiError> {
     let limit = limit(&asked, EVENTS)?;
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let span = db.span_of_run(&thread.id, &row.id).await.map_err(|error| unavailable(&error))?;
-    let Some(span) = span else { return Ok(Vec::new()) };
-    let state = state(gateway, &thread).await?;
+    let db = gateway.db();
+    let Some(span) = db.span_of_run(&thread.id, &row.id).await? else { return Ok(Scrubbed(Vec::new())) };
+    let state = state(&gateway, &thread).await?;
     let wanted = |event: &Event| {
         let kinds = asked.event_types.as_deref();
         kinds.is_none_or(|kinds| kinds.split(',').any(|kind| kind == event.kind))
             && asked.task_id.as_ref().is_none_or(|task| event.told["metadata"]["task_id"] == task.as_str())
             && asked.after_seq.is_none_or(|after| event.number > after)
     };
-    let changed = changes::summary(gateway, &thread.id, &row.id).await?;
+    let changed = changes::summary(&gateway, &thread.id, &row.id).await?;
     let [begun, changed, ended] = event::edges(&row, run::status(&row), changed, span);
     let mut found: Vec<Event> = begun.into_iter().filter(|event| wanted(event)).collect();
     let mut at = asked.after_seq.map_or(0, |after| event::row_of(after) - 1);
     while found.len() <= limit {
-        let page =
-            db.log_after(&thread.id, Some(&row.id), at, PAGE).await.map_err(|error| unavailable(&error))?;
+        let page = db.log_after(&thread.id, Some(&row.id), at, PAGE).await?;
         let Some(last) = page.last() else { break };
         at = last.seq;
         let events = page.iter().flat_map(|entry| event::of_row(thread.id.as_str(), entry, &state));
         found.extend(events.filter(|event| wanted(event)));
     }
     found.extend([changed, ended].into_iter().flatten().filter(|event| wanted(event)));
-    Ok(found.into_iter().take(limit).map(|event| event.told).collect())
+    Ok(Scrubbed(found.into_iter().take(limit).map(|event| event.told).collect()))
 }

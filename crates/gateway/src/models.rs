@@ -1,34 +1,38 @@
 //! Models that can be chosen, and parts of the API that are on. Shapes are DeerFlow's.
 
-use super::{GatewayState, errors::refuse};
-use crate::json::Json;
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
-use pudu_client::wire::model::ModelList;
-use serde_json::{Value, json};
+use super::{GatewayState, errors::ApiError, json::Json};
+use axum::extract::{Path, State};
+use pudu_client::wire::model::{ListedModel, ModelList, Switched};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Lists the models, the default first.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<ModelList> {
-    Json(gateway.0.shared.client.list_models())
+    Json(gateway.client().list_models())
 }
 
 /// Shows one model.
-pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> Response {
-    match gateway.0.shared.client.get_model(&name) {
-        Some(model) => Json(model).into_response(),
-        None => refuse(StatusCode::NOT_FOUND, &format!("Model '{name}' not found")),
-    }
+pub(super) async fn show(
+    State(gateway): State<GatewayState>,
+    Path(name): Path<String>,
+) -> Result<Json<ListedModel>, ApiError> {
+    let model = gateway.client().get_model(&name);
+    model.map(Json).ok_or_else(|| ApiError::not_found(format!("Model '{name}' not found")))
+}
+
+/// Parts of the API that can be on.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ApiFeatures {
+    agents_api: Switched,
+    browser_control: Switched,
+    mcp_tasks: Switched,
 }
 
 /// Answers which parts of the API are on.
-pub(super) async fn features(State(gateway): State<GatewayState>) -> Json<Value> {
-    let enabled = |enabled: bool| json!({ "enabled": enabled });
-    Json(json!({
-        "agents_api": enabled(gateway.0.watcher.current().agents_api),
-        "browser_control": enabled(false),
-        "mcp_tasks": enabled(false),
-    }))
+pub(super) async fn features(State(gateway): State<GatewayState>) -> Json<ApiFeatures> {
+    Json(ApiFeatures {
+        agents_api: Switched { enabled: gateway.config().agents_api },
+        browser_control: Switched { enabled: false },
+        mcp_tasks: Switched { enabled: false },
+    })
 }

@@ -14,6 +14,6 @@ mod shapes;
 
 pub(super) use about::{RouteAbout, says};
 pub(super) use document::{OpenApiDocument, document};
-pub(super) use input::Described;
+pub(super) use input::{Described, NamesInPath, RequestParts};
 pub(super) use page::page;
 pub(super) use routes::{MethodRoutes, RouteAccess, Routes, delete, get, patch, post, put};

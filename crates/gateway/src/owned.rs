@@ -1,45 +1,87 @@
 //! Threads belong to their users, and the members of a room read the room's threads. A thread that the caller may not
 //! read is reported as missing.
 
-use super::{
-    GatewayState,
-    auth::CallerProof,
-    caller::Caller,
-    errors::refuse,
-    refusal::{Refusal, missing, refused, unavailable},
-    thread,
-};
+use super::{GatewayState, auth::CallerProof, caller::Caller, errors::ApiError, openapi::NamesInPath, thread};
 use axum::{
-    extract::{RawPathParams, Request, State},
-    http::StatusCode,
+    extract::{FromRequestParts, RawPathParams, Request, State},
+    http::request::Parts,
     middleware::Next,
     response::Response,
 };
 use pudu_client::{base::ThreadId, store::ClientThread};
-use pudu_dispatch::bus::STORE_TIMEOUT;
 
-/// Said of a thread that the caller reads and would change.
-const READ_ONLY: &str = "members of a room read its threads; write in the chat";
+/// The id of the thread in the path of a request, whoever owns the thread.
+pub(super) struct ThreadPath(pub(super) ThreadId);
 
-/// Finds a thread of the caller's.
-pub(super) async fn own(gateway: &GatewayState, caller: &Caller, id: &str) -> Result<ClientThread, Refusal> {
-    let thread = readable(gateway, caller, id).await?;
-    match thread.user == caller.user {
-        true => Ok(thread),
-        false => refused(StatusCode::FORBIDDEN, READ_ONLY),
+/// The thread in the path of a request, which belongs to the caller.
+pub(super) struct OwnThread(pub(super) ClientThread);
+
+/// The thread in the path of a request, which the caller may read.
+pub(super) struct ReadableThread(pub(super) ClientThread);
+
+impl NamesInPath for ThreadPath {}
+impl NamesInPath for OwnThread {}
+impl NamesInPath for ReadableThread {}
+
+impl FromRequestParts<GatewayState> for ThreadPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let id = path_parameter(parts, gateway, "thread").await?;
+        thread::id(&id.unwrap_or_default()).map(Self)
     }
 }
 
-/// Likewise; `None` if there is no thread with this id, so that a new one may have it.
+impl FromRequestParts<GatewayState> for OwnThread {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, gateway).await?;
+        let ThreadPath(id) = ThreadPath::from_request_parts(parts, gateway).await?;
+        own(gateway, &caller, &id).await.map(Self)
+    }
+}
+
+impl FromRequestParts<GatewayState> for ReadableThread {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, gateway).await?;
+        let ThreadPath(id) = ThreadPath::from_request_parts(parts, gateway).await?;
+        readable(gateway, &caller, &id).await.map(Self)
+    }
+}
+
+/// Returns a parameter of the path; `None` if the route has none of this name.
+pub(super) async fn path_parameter(
+    parts: &mut Parts,
+    gateway: &GatewayState,
+    name: &str,
+) -> Result<Option<String>, ApiError> {
+    let all = RawPathParams::from_request_parts(parts, gateway).await?;
+    Ok(all.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()))
+}
+
+/// Finds a thread of the caller's.
+pub(super) async fn own(
+    gateway: &GatewayState,
+    caller: &Caller,
+    id: &ThreadId,
+) -> Result<ClientThread, ApiError> {
+    let thread = readable(gateway, caller, id).await?;
+    check_owner(caller, &thread)?;
+    Ok(thread)
+}
+
+/// Finds a thread of the caller's; `None` if there is no thread with this id, so that a new one may have it.
 pub(super) async fn own_if_there(
     gateway: &GatewayState,
     caller: &Caller,
     id: &ThreadId,
-) -> Result<Option<ClientThread>, Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match db.client_thread(id).await.map_err(|error| unavailable(&error))? {
+) -> Result<Option<ClientThread>, ApiError> {
+    match gateway.db().client_thread(id).await? {
         None => Ok(None),
-        Some(_) => own(gateway, caller, id.as_str()).await.map(Some),
+        Some(_) => own(gateway, caller, id).await.map(Some),
     }
 }
 
@@ -47,17 +89,21 @@ pub(super) async fn own_if_there(
 pub(super) async fn readable(
     gateway: &GatewayState,
     caller: &Caller,
-    id: &str,
-) -> Result<ClientThread, Refusal> {
-    let (id, db) = (thread::id(id)?, gateway.0.shared.db.within(STORE_TIMEOUT));
-    let found = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-    let Some(thread) = found else { return missing() };
-    if thread.user == caller.user {
+    id: &ThreadId,
+) -> Result<ClientThread, ApiError> {
+    let db = gateway.db();
+    let thread = db.client_thread(id).await?.ok_or_else(thread::missing)?;
+    if thread.user == caller.user || db.is_thread_member(id, &caller.user).await? {
         return Ok(thread);
     }
-    match db.is_thread_member(&id, &caller.user).await.map_err(|error| unavailable(&error))? {
-        true => Ok(thread),
-        false => missing(),
+    Err(thread::missing())
+}
+
+/// Refuses a caller who may read a thread and not change it.
+pub(super) fn check_owner(caller: &Caller, thread: &ClientThread) -> Result<(), ApiError> {
+    match thread.user == caller.user {
+        true => Ok(()),
+        false => Err(ApiError::forbidden("members of a room read its threads; write in the chat")),
     }
 }
 
@@ -65,22 +111,20 @@ pub(super) async fn readable(
 /// no account exists. Files of a missing thread belong to no other user. Runs after the guard.
 pub(super) async fn check(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     params: RawPathParams,
     request: Request,
     next: Next,
-) -> Response {
-    let extensions = request.extensions();
-    let (Some(caller), Some(proof)) = (extensions.get::<Caller>(), extensions.get::<CallerProof>()) else {
-        return refuse(StatusCode::UNAUTHORIZED, "nobody is known to ask");
-    };
+) -> Result<Response, ApiError> {
+    let proof = request.extensions().get::<CallerProof>();
+    let sees_all = proof.is_some_and(|proof| proof.sees_all(&caller));
     let named = params.iter().find(|(name, _)| *name == "thread");
-    let Some((_, id)) = named.filter(|_| !proof.sees_all(caller)) else { return next.run(request).await };
-    let found = match request.method().is_safe() {
-        true => readable(&gateway, caller, id).await,
-        false => own(&gateway, caller, id).await,
-    };
-    match found {
-        Ok(_) => next.run(request).await,
-        Err(refusal) => *refusal,
+    if let Some((_, id)) = named.filter(|_| !sees_all) {
+        let id = thread::id(id)?;
+        match request.method().is_safe() {
+            true => readable(&gateway, &caller, &id).await?,
+            false => own(&gateway, &caller, &id).await?,
+        };
     }
+    Ok(next.run(request).await)
 }

@@ -3,60 +3,74 @@
 use super::{
     GatewayState,
     caller::Caller,
-    owned::{own, readable},
-    refusal::{Refusal, refused, unavailable},
+    errors::ApiError,
+    openapi::NamesInPath,
+    owned::{ThreadPath, check_owner, path_parameter, readable},
 };
-use axum::http::StatusCode;
+use axum::{extract::FromRequestParts, http::request::Parts};
 use pudu_client::{
     base::{RunId, ThreadId},
     store::{ClientThread, RunRow},
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
+
+/// The run in the path of a request, on a thread of the caller's.
+pub(super) struct OwnRun {
+    pub(super) thread: ClientThread,
+    pub(super) row: RunRow,
+}
+
+/// The run in the path of a request, on a thread that the caller may read. The path may lack the thread.
+pub(super) struct ReadableRun {
+    pub(super) thread: ClientThread,
+    pub(super) row: RunRow,
+}
+
+
+impl ReadableRun {
+    /// Refuses a caller who may read the run and not change it.
+    pub(super) fn check_owner(&self, caller: &Caller) -> Result<(), ApiError> {
+        check_owner(caller, &self.thread)
+    }
+}
+
+impl NamesInPath for OwnRun {}
+impl NamesInPath for ReadableRun {}
+
+impl FromRequestParts<GatewayState> for OwnRun {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, gateway).await?;
+        let ReadableRun { thread, row } = ReadableRun::from_request_parts(parts, gateway).await?;
+        check_owner(&caller, &thread)?;
+        Ok(Self { thread, row })
+    }
+}
+
+impl FromRequestParts<GatewayState> for ReadableRun {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, gateway).await?;
+        let run = path_parameter(parts, gateway, "run").await?.unwrap_or_default();
+        let run = RunId::from(run.as_str());
+        if path_parameter(parts, gateway, "thread").await?.is_some() {
+            let ThreadPath(id) = ThreadPath::from_request_parts(parts, gateway).await?;
+            let thread = readable(gateway, &caller, &id).await?;
+            return Ok(Self { row: row(gateway, &thread.id, &run).await?, thread });
+        }
+        let row = gateway.db().run(&run).await?.ok_or_else(missing)?;
+        let thread = readable(gateway, &caller, &row.thread).await.map_err(|_| missing())?;
+        Ok(Self { thread, row })
+    }
+}
 
 /// Finds a run of a thread.
-pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, Refusal> {
-    let found =
-        gateway.0.shared.db.within(STORE_TIMEOUT).run(id).await.map_err(|error| unavailable(&error))?;
-    match found.filter(|row| row.thread == *thread) {
-        Some(row) => Ok(row),
-        None => refused(StatusCode::NOT_FOUND, "there is no such run"),
-    }
+pub(super) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -> Result<RunRow, ApiError> {
+    let found = gateway.db().run(id).await?;
+    found.filter(|row| row.thread == *thread).ok_or_else(missing)
 }
 
-/// Finds a run of a thread of the caller's.
-pub(super) async fn own_run(
-    gateway: &GatewayState,
-    caller: &Caller,
-    (thread, id): &(String, String),
-) -> Result<(ClientThread, RunRow), Refusal> {
-    let thread = own(gateway, caller, thread).await?;
-    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
-    Ok((thread, row))
-}
-
-/// Finds a run of a thread that the caller may read.
-pub(super) async fn readable_run(
-    gateway: &GatewayState,
-    caller: &Caller,
-    (thread, id): &(String, String),
-) -> Result<(ClientThread, RunRow), Refusal> {
-    let thread = readable(gateway, caller, thread).await?;
-    let row = row(gateway, &thread.id, &id.as_str().into()).await?;
-    Ok((thread, row))
-}
-
-/// Finds a run of a thread that the caller may read, by the id of the run alone.
-pub(super) async fn readable_by_id(
-    gateway: &GatewayState,
-    caller: &Caller,
-    id: &str,
-) -> Result<(ClientThread, RunRow), Refusal> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let found = db.run(&id.into()).await.map_err(|error| unavailable(&error))?;
-    let unknown = "there is no such run";
-    let Some(found) = found else { return refused(StatusCode::NOT_FOUND, unknown) };
-    match readable(gateway, caller, found.thread.as_str()).await {
-        Ok(thread) => Ok((thread, found)),
-        Err(_) => refused(StatusCode::NOT_FOUND, unknown),
-    }
+fn missing() -> ApiError {
+    ApiError::not_found("there is no such run")
 }

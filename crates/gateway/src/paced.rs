@@ -4,14 +4,14 @@
 //! The rest of a body that a handler refuses is read and dropped, within limits: a client that sends everything before it
 //! reads would otherwise find its connection reset instead of the refusal.
 
-use super::errors::refuse;
+use super::errors::ApiError;
 use axum::{
     BoxError,
     body::{Body, Bytes},
     extract::Request,
-    http::{StatusCode, header},
+    http::header,
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use futures_util::{Stream, StreamExt, stream, stream::BoxStream};
 use std::{
@@ -45,7 +45,7 @@ pub(super) async fn pace(request: Request, next: Next) -> Response {
     };
     let answer = next.run(request.map(body)).await;
     match late.load(Ordering::Relaxed) {
-        true => refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
+        true => ApiError::timeout("the body came too slowly").into_response(),
         false => answer,
     }
 }

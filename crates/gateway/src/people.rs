@@ -1,75 +1,88 @@
 //! People who are known to an account by a code, and codes for new ones.
 
-use super::{GatewayState, JsonReply};
-use crate::json::Json;
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-};
-use pudu_dispatch::{GOOD_FOR, bus::STORE_TIMEOUT};
-use serde_json::json;
+use super::{GatewayState, answers::Confirmation, errors::ApiError, json::Json};
+use axum::extract::{Path, State};
+use pudu_dispatch::GOOD_FOR;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A code that links a person of a chat.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Connect")]
+pub(super) struct ConnectCode {
+    pub(super) provider: String,
+    /// `binding_code`, or `deep_link` if a link opens the chat.
+    pub(super) mode: &'static str,
+    pub(super) url: Option<String>,
+    pub(super) code: String,
+    /// What the person does with it.
+    pub(super) instruction: String,
+    /// Time for which it is valid, in seconds.
+    pub(super) expires_in: u64,
+}
 
 /// Makes a code by which one person can connect.
-pub(super) async fn connect(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
+pub(super) async fn connect(gateway: &GatewayState, name: &str) -> Result<ConnectCode, ApiError> {
     let shared = &gateway.0.shared;
-    let Some(account) = shared.accounts.get(&name) else { return unknown(&name) };
+    let account = shared.accounts.get(name);
+    let account = account.ok_or_else(|| ApiError::not_found(format!("there is no account `{name}`")))?;
     if !account.policy().access.pairing {
         let why = format!("set `channels.{name}.pairing: true` first: without it a code opens nothing");
-        return (StatusCode::CONFLICT, Json(json!({ "detail": why })));
+        return Err(ApiError::conflict(why));
     }
-    match shared.offer_code(&name).await {
-        Ok(Some(code)) => {
-            let url = account.channel().connect_link(&code);
-            let mode = if url.is_some() { "deep_link" } else { "binding_code" };
-            let instruction = format!("Send this to the bot: /connect {code}");
-            let answer = json!({
-                "provider": account.channel().platform(),
-                "mode": mode,
-                "url": url,
-                "code": code,
-                "instruction": instruction,
-                "expires_in": GOOD_FOR.as_secs(),
-            });
-            (StatusCode::OK, Json(answer))
-        }
-        Ok(None) => {
-            let why = "too many codes are unused; they go after ten minutes";
-            (StatusCode::TOO_MANY_REQUESTS, Json(json!({ "detail": why })))
-        }
-        Err(error) => failed(&error),
-    }
+    let Some(code) = shared.offer_code(name).await.map_err(|error| failed(&error))? else {
+        return Err(ApiError::too_many("too many codes are unused; they go after ten minutes"));
+    };
+    let url = account.channel().connect_link(&code);
+    Ok(ConnectCode {
+        provider: account.channel().platform().to_owned(),
+        mode: if url.is_some() { "deep_link" } else { "binding_code" },
+        url,
+        instruction: format!("Send this to the bot: /connect {code}"),
+        code,
+        expires_in: GOOD_FOR.as_secs(),
+    })
+}
+
+/// The people that an account knows by a code.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PairedPersons {
+    people: Vec<PairedPerson>,
+}
+
+/// A person that an account knows by a code.
+#[derive(Serialize, JsonSchema)]
+struct PairedPerson {
+    /// The platform's id.
+    id: String,
+    name: String,
+    /// When the code was used, in milliseconds since 1970.
+    since: i64,
 }
 
 /// Lists the people that an account knows by a code.
-pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    match gateway.0.shared.db.within(STORE_TIMEOUT).paired().await {
-        Ok(paired) => {
-            let own = paired.into_iter().filter(|paired| paired.account == name);
-            let people =
-                own.map(|paired| json!({ "id": paired.person, "name": paired.name, "since": paired.at }));
-            (StatusCode::OK, Json(json!({ "people": people.collect::<Vec<_>>() })))
-        }
-        Err(error) => failed(&error.into()),
-    }
+pub(super) async fn list(
+    State(gateway): State<GatewayState>,
+    Path(name): Path<String>,
+) -> Result<Json<PairedPersons>, ApiError> {
+    let paired = gateway.db().paired().await.map_err(|error| failed(&error.into()))?;
+    let own = paired.into_iter().filter(|paired| paired.account == name);
+    let person = own.map(|paired| PairedPerson { id: paired.person, name: paired.name, since: paired.at });
+    Ok(Json(PairedPersons { people: person.collect() }))
 }
 
 /// Forgets a person that an account knows by a code.
 pub(super) async fn forget(
     State(gateway): State<GatewayState>,
     Path((name, person)): Path<(String, String)>,
-) -> JsonReply {
-    match gateway.0.shared.unpair(&name, &person).await {
-        Ok(true) => (StatusCode::OK, Json(json!({ "success": true }))),
-        Ok(false) => (StatusCode::NOT_FOUND, Json(json!({ "detail": "the account does not know them" }))),
-        Err(error) => failed(&error.into()),
+) -> Result<Json<Confirmation>, ApiError> {
+    match gateway.0.shared.unpair(&name, &person).await.map_err(|error| failed(&error.into()))? {
+        true => Ok(Json(Confirmation::silent())),
+        false => Err(ApiError::not_found("the account does not know them")),
     }
 }
 
-fn unknown(name: &str) -> JsonReply {
-    (StatusCode::NOT_FOUND, Json(json!({ "detail": format!("there is no account `{name}`") })))
-}
-
-fn failed(error: &anyhow::Error) -> JsonReply {
+fn failed(error: &anyhow::Error) -> ApiError {
     tracing::error!("failed to make pairing code: {error:#}");
-    (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be stored just now" })))
+    ApiError::internal("that could not be stored just now")
 }

@@ -1,13 +1,11 @@
 //! Body of a request for a run, as clients of LangGraph write it: each value has its shape, or is refused.
 
 use super::{
+    errors::ApiError,
     input::{self, InputMessage},
-    json::Json,
     options,
-    refusal::{Refusal, refused, wrong},
     wrong_value::{self, says_nothing},
 };
-use axum::{http::StatusCode, response::IntoResponse};
 use pudu_client::{
     Multitask,
     base::{RunId, Seq, ThreadId},
@@ -129,20 +127,20 @@ fn not(place: &str, expected: &str, value: &Value) -> String {
     format!("{place}: expected {expected}, got {}", wrong_value::kind(value))
 }
 
-/// Refuses a run as another one is at work on its thread.
-pub(super) fn busy<T>(other: &RunId) -> Result<T, Refusal> {
-    let why =
-        format!("run {other} is at work on the thread; wait for it, or send another multitask_strategy");
-    refused(StatusCode::CONFLICT, &why)
+/// Returns the error about a run whose thread has another run at work.
+pub(super) fn busy(other: &RunId) -> ApiError {
+    ApiError::conflict(format!(
+        "run {other} is at work on the thread; wait for it, or send another multitask_strategy"
+    ))
 }
 
 impl RunBody {
     /// Reads the thread that the configuration of a stateless request names.
-    pub(super) fn thread(&self) -> Result<Option<&str>, Refusal> {
+    pub(super) fn thread(&self) -> Result<Option<&str>, ApiError> {
         match &self.config["configurable"]["thread_id"] {
             Value::Null => Ok(None),
             Value::String(id) => Ok(Some(id)),
-            id => wrong(&not("config.configurable.thread_id", "text", id)),
+            id => Err(ApiError::invalid(not("config.configurable.thread_id", "text", id))),
         }
     }
 
@@ -160,7 +158,7 @@ impl RunBody {
     }
 
     /// Refuses options that would not be obeyed.
-    pub(super) fn check_options(&self) -> Result<(), Refusal> {
+    pub(super) fn check_options(&self) -> Result<(), ApiError> {
         let options = [
             ("webhook", &self.webhook),
             ("after_seconds", &self.after_seconds),
@@ -173,17 +171,17 @@ impl RunBody {
         };
         let message = format!("{name} is not supported");
         let detail = json!({ "code": "unsupported_run_option", "message": message, "option": name });
-        Err(Box::new((StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response()))
+        Err(ApiError::invalid(detail))
     }
 
     /// Reads whether the run's thread is deleted after it, which is one of its own then.
-    pub(super) fn deletes_thread(&self, own_thread: bool) -> Result<bool, Refusal> {
+    pub(super) fn deletes_thread(&self, own_thread: bool) -> Result<bool, ApiError> {
         let deletes = self.on_completion.unwrap_or_default() == CompletionAction::Delete;
         match deletes && !own_thread {
             false => Ok(deletes),
-            true => wrong(
+            true => Err(ApiError::invalid(
                 "on_completion is delete only for a run on a new thread: POST /runs… without a thread_id",
-            ),
+            )),
         }
     }
 
@@ -212,28 +210,28 @@ impl RunBody {
 
     /// Reads how many model calls the run may take, if the client says so. As in DeerFlow, zero, less and yes or no say
     /// nothing.
-    pub(super) fn steps(&self, most: u32) -> Result<Option<u32>, Refusal> {
+    pub(super) fn steps(&self, most: u32) -> Result<Option<u32>, ApiError> {
         let limit = &self.config["recursion_limit"];
         let whole = limit.as_f64().filter(|steps| steps.fract() == 0.0);
         match whole {
             // A number that is too large is the largest.
             Some(steps) if steps > 0.0 => Ok(Some((steps as u32).min(most))),
             None if !(limit.is_null() || limit.is_boolean()) => {
-                wrong(&not("config.recursion_limit", "a whole number", limit))
+                Err(ApiError::invalid(not("config.recursion_limit", "a whole number", limit)))
             }
             _ => Ok(None),
         }
     }
 
     /// Reads the checkpoint from which the run continues. All keys that name one must name the same.
-    pub(super) fn checkpoint(&self, thread: &ThreadId) -> Result<Option<Seq>, Refusal> {
+    pub(super) fn checkpoint(&self, thread: &ThreadId) -> Result<Option<Seq>, ApiError> {
         let mut keys = self.checkpoint.as_object().into_iter().flat_map(Map::keys);
         if let Some(key) = keys.find(|key| !CHECKPOINT_KEYS.contains(&key.as_str())) {
-            return wrong(&format!("checkpoint: there is no key `{key}`"));
+            return Err(ApiError::invalid(format!("checkpoint: there is no key `{key}`")));
         }
         let of_thread = &self.checkpoint["thread_id"];
         if !of_thread.is_null() && of_thread.as_str() != Some(thread.as_str()) {
-            return wrong("checkpoint.thread_id: it is not the run's thread");
+            return Err(ApiError::invalid("checkpoint.thread_id: it is not the run's thread"));
         }
         let places = [
             &self.checkpoint_id,
@@ -243,39 +241,42 @@ impl RunBody {
         let mut named = places.into_iter().filter(|id| !id.is_null());
         let Some(id) = named.next() else { return Ok(None) };
         if named.any(|other| other != id) {
-            return wrong("checkpoint_id: two checkpoints are named");
+            return Err(ApiError::invalid("checkpoint_id: two checkpoints are named"));
         }
-        checkpoint::wanted(id, &Value::Null).or_else(|why| wrong(&why))
+        checkpoint::wanted(id, &Value::Null).map_err(ApiError::invalid)
     }
 
     /// Reads the messages that are said: those of the input, or the answer to a question.
-    pub(super) fn said(&self) -> Result<Vec<InputMessage>, Refusal> {
+    pub(super) fn said(&self) -> Result<Vec<InputMessage>, ApiError> {
         let none = Value::Null;
         let list = match &self.input {
             Value::Null => &none,
             Value::Object(input) if input.is_empty() => &none,
             Value::Object(input) => match input.get("messages") {
                 Some(messages) => messages,
-                None => return wrong("input: `messages` is missing"),
+                None => return Err(ApiError::invalid("input: `messages` is missing")),
             },
             Value::Array(_) | Value::String(_) => &self.input,
-            input => return wrong(&not("input", "an object, a list of messages or text", input)),
+            input => {
+                return Err(ApiError::invalid(not("input", "an object, a list of messages or text", input)));
+            }
         };
-        let said =
-            input::messages(list).or_else(|why| refused(StatusCode::BAD_REQUEST, &format!("input.{why}")))?;
+        let said = input::messages(list).map_err(|why| ApiError::bad_request(format!("input.{why}")))?;
         let Some(answer) = self.answer()? else { return Ok(said) };
         if !said.is_empty() {
-            return wrong("command: an answer is said by `resume` or by an input, not by both");
+            return Err(ApiError::invalid(
+                "command: an answer is said by `resume` or by an input, not by both",
+            ));
         }
         input::messages(&json!([{ "type": "human", "content": answer }]))
-            .or_else(|why| refused(StatusCode::BAD_REQUEST, &format!("command.resume: {why}")))
+            .map_err(|why| ApiError::bad_request(format!("command.resume: {why}")))
     }
 
     /// Reads the answer to a question.
-    fn answer(&self) -> Result<Option<String>, Refusal> {
+    fn answer(&self) -> Result<Option<String>, ApiError> {
         let mut commands = self.command.as_object().into_iter().flatten();
         if let Some((name, _)) = commands.find(|(name, value)| *name != "resume" && !says_nothing(value)) {
-            return wrong(&format!("command.{name} is not supported: `resume` is"));
+            return Err(ApiError::invalid(format!("command.{name} is not supported: `resume` is")));
         }
         Ok(match &self.command["resume"] {
             Value::Null => None,

@@ -4,22 +4,21 @@
 use super::{
     GatewayState,
     caller::Caller,
-    errors::refuse,
+    errors::ApiError,
     ignored::Ignored,
     input::InputMessage,
     options::NamedOptions,
-    refusal::{ACCOUNT, Refusal, refused, unavailable, wrong},
     run_body::{RunBody, busy},
+    thread_state::unknown_checkpoint,
     threads::notes,
 };
-use axum::http::StatusCode;
 use pudu_client::{
     Asker, Authoring, Client, ClientRun, Multitask, RunFeatures, RunTask,
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
-    wire::{checkpoint, modes::Modes},
+    wire::{checkpoint, modes::Modes, thread::API_ACCOUNT},
 };
-use pudu_dispatch::{bus::STORE_TIMEOUT, input, local};
+use pudu_dispatch::{input, local};
 use pudu_kit::{clock, home};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -61,15 +60,15 @@ pub(super) async fn read(
     caller: &Caller,
     thread: &ThreadId,
     (body, own_thread): (RunBody, bool),
-) -> Result<ReadRequest, Refusal> {
+) -> Result<ReadRequest, ApiError> {
     let deletes_thread = body.deletes_thread(own_thread)?;
     body.check_options()?;
     let mut unknown_modes = Vec::new();
-    let modes = Modes::read(&body.stream_mode, &mut unknown_modes).or_else(|why| wrong(&why))?;
+    let modes = Modes::read(&body.stream_mode, &mut unknown_modes).map_err(ApiError::invalid)?;
     let ignored = Ignored::of_run(unknown_modes, body.ignored());
     let (cancels, multitask) = (body.cancels(), body.multitask());
-    let steps = body.steps(gateway.0.watcher.current().runs.max_recursion_limit)?;
-    let client = &gateway.0.shared.client;
+    let steps = body.steps(gateway.config().runs.max_recursion_limit)?;
+    let client = gateway.client();
     let models = client.models();
     let options = || {
         let options = NamedOptions::of(&body.config, &body.context)?;
@@ -79,21 +78,21 @@ pub(super) async fn read(
         Ok((chosen, options.shows_approvals()?, agent, options.is_bootstrap()?, switched))
     };
     let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
-        options().or_else(|(status, why)| refused(status, &why))?;
+        options().map_err(|(status, why)| ApiError::new(status, why))?;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
-        return refused(StatusCode::FORBIDDEN, "only an administrator makes agents for everybody");
+        return Err(ApiError::forbidden("only an administrator makes agents for everybody"));
     }
     if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
         known_agent(client, name, &caller.user).await?;
     }
     let from = body.checkpoint(thread)?;
     if let Some(seq) = from.filter(|seq| *seq > 0) {
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+        let db = gateway.db();
         let newest = db.log_before(thread, seq.saturating_add(1), 1).await;
-        let newest = newest.map_err(|error| unavailable(&error))?;
+        let newest = newest?;
         if newest.first().is_none_or(|row| row.seq != seq) {
-            return refused(StatusCode::NOT_FOUND, "there is no such checkpoint");
+            return Err(unknown_checkpoint());
         }
     }
     let said = body.said()?;
@@ -101,7 +100,7 @@ pub(super) async fn read(
     let others = client.live_runs(thread);
     if let Some(other) = others.first().filter(|_| multitask == Multitask::Reject) {
         // Before its images are taken for nothing.
-        return busy(&other.run);
+        return Err(busy(&other.run));
     }
     // The result of another run is not known yet.
     if said.is_empty() && from.is_none() && others.is_empty() {
@@ -127,7 +126,7 @@ pub(super) async fn read(
     let run = ClientRun {
         assistant: body.assistant(),
         task: RunTask { own_secrets, ..task(thread.clone(), RunId::fresh(), caller.user.clone(), stored) },
-        account: ACCOUNT.to_owned(),
+        account: API_ACCOUNT.to_owned(),
         request: request.to_string(),
         metadata: body.metadata.map_or_else(|| Ok(String::new()), notes)?,
         multitask,
@@ -137,18 +136,20 @@ pub(super) async fn read(
 }
 
 /// Refuses an agent that does not exist.
-pub(super) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), Refusal> {
+pub(super) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), ApiError> {
     match client.custom_agent(name, Some(user)).await {
         Ok(_) => Ok(()),
-        Err(_) => refused(StatusCode::NOT_FOUND, &format!("there is no assistant `{name}`")),
+        Err(_) => Err(ApiError::not_found(format!("there is no assistant `{name}`"))),
     }
 }
 
 /// Refuses a run to which nothing is said on a thread where nothing is left to do.
-async fn goes_on(client: &Client, thread: &ThreadId) -> Result<(), Refusal> {
-    let state = client.state(thread).await.map_err(|error| unavailable(&error))?;
+async fn goes_on(client: &Client, thread: &ThreadId) -> Result<(), ApiError> {
+    let state = client.state(thread).await?;
     match checkpoint::next(&state).is_empty() {
-        true => wrong("input.messages: there is no message, and nothing that the thread is to go on with"),
+        true => Err(ApiError::invalid(
+            "input.messages: there is no message, and nothing that the thread is to go on with",
+        )),
         false => Ok(()),
     }
 }
@@ -158,17 +159,17 @@ async fn take(
     gateway: &GatewayState,
     folder: &ThreadFolder,
     said: Vec<InputMessage>,
-) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), Refusal> {
+) -> Result<(Vec<Human>, Vec<(MessageId, Arc<Value>)>), ApiError> {
     let (mut humans, mut fields) = (Vec::new(), Vec::new());
     for (at, InputMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
         let Message::Human(mut human) = message else {
             let why = format!(
                 "input.messages[{at}]: a run takes people's messages; others are written by POST …/state"
             );
-            return refused(StatusCode::BAD_REQUEST, &why);
+            return Err(ApiError::bad_request(why));
         };
         if human.text.trim().is_empty() && images.is_empty() && uploads.is_empty() {
-            return wrong(&format!("input.messages[{at}]: the message is empty"));
+            return Err(ApiError::invalid(format!("input.messages[{at}]: the message is empty")));
         }
         if !images.is_empty() || !uploads.is_empty() {
             human.files = files(gateway, folder, &images, &uploads).await?;
@@ -188,22 +189,21 @@ async fn files(
     folder: &ThreadFolder,
     images: &[pudu_channels::Attachment],
     uploads: &[String],
-) -> Result<Vec<SharedFile>, Refusal> {
+) -> Result<Vec<SharedFile>, ApiError> {
     let shared = &gateway.0.shared;
     let broken = |error: &dyn std::fmt::Display| {
         tracing::error!(thread = %folder.thread, %error, "failed to take files");
-        Box::new(refuse(StatusCode::SERVICE_UNAVAILABLE, "the files could not be taken just now; try again"))
+        ApiError::unavailable("the files could not be taken just now; try again")
     };
     let _kept = shared.client.keep_files().await;
-    let db = shared.db.within(STORE_TIMEOUT);
-    db.thread_used(folder, ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
+    gateway.db().thread_used(folder, API_ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     let mut files = Vec::new();
     for image in images {
         let scratch = home::scratch(&shared.home);
         let path = scratch.join(MessageId::fresh().as_str());
         tokio::fs::create_dir_all(&scratch).await.map_err(|error| broken(&error))?;
         if let Err(error) = local::write_inline(image, &path, shared.rules().uploads.max_file_size).await {
-            return wrong(&error.to_string());
+            return Err(ApiError::invalid(error.to_string()));
         }
         let adopted = shared.client.adopt(&folder.thread, &path, &image.name).await;
         files.push(adopted.map_err(|error| broken(&error))?);
@@ -246,7 +246,7 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
         features,
     } = stored;
     let asker = Asker {
-        account: ACCOUNT.to_owned(),
+        account: API_ACCOUNT.to_owned(),
         person: user.to_string(),
         name: user.to_string(),
         cannot_approve: !shows_approvals,

@@ -3,34 +3,32 @@
 //! Every client with access to the API sees them. Changes ask for the operator's token: a skill instructs the agent for
 //! all users.
 
-use super::{GatewayState, JsonReply, caller::Caller, thread};
-use crate::{
-    json::{BodyRejection, Json},
-    query::Query,
+use super::{
+    GatewayState, answers::Confirmation, caller::Caller, errors::ApiError, json::Json, query::Query, thread,
 };
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-};
+use axum::extract::{Path, State};
 use pudu_client::{
     base::{SandboxError, UserId},
     skills::{ChangeAuthor, SkillChange, SkillError, SkillVersion},
-    wire::skill::{ListedFinding, ListedSkill, SkillList},
+    wire::skill::{InstalledSkill, ListedFinding, ListedSkill, SkillList},
 };
 use pudu_dispatch::sent;
 use pudu_kit::clock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Lists the skills, by name.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<SkillList> {
-    Json(gateway.0.shared.client.list_skills().await)
+    Json(gateway.client().list_skills().await)
 }
 
 /// Shows one skill.
-pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    told(gateway.0.shared.client.get_skill(&name).await)
+pub(super) async fn show(
+    State(gateway): State<GatewayState>,
+    Path(name): Path<String>,
+) -> Result<Json<ListedSkill>, ApiError> {
+    Ok(Json(gateway.client().get_skill(&name).await?))
 }
 
 /// New state of a skill's switch.
@@ -45,35 +43,55 @@ pub(super) async fn switch(
     caller: Caller,
     Path(name): Path<String>,
     Json(SkillToggle { enabled }): Json<SkillToggle>,
-) -> JsonReply {
-    let own = gateway.0.shared.client.catalog_of(&caller.user).await;
+) -> Result<Json<ListedSkill>, ApiError> {
+    let own = gateway.client().catalog_of(&caller.user).await;
     let is_own = caller.user != UserId::local() && own.get(&name).is_some_and(|entry| entry.own);
-    if !is_own && let Some(refusal) = not_admin(&caller) {
-        return refusal;
+    if !is_own {
+        check_admin(&caller)?;
     }
     let whose = if is_own { caller.user } else { UserId::local() };
-    let switched = gateway.0.shared.client.update_skill(&whose, &name, enabled).await;
-    told(switched.inspect(|skill| tracing::info!(skill = skill.name, enabled, "switched skill")))
+    let skill = gateway.client().update_skill(&whose, &name, enabled).await?;
+    tracing::info!(skill = skill.name, enabled, "switched skill");
+    Ok(Json(skill))
 }
 
-fn not_admin(caller: &Caller) -> Option<JsonReply> {
-    let detail = "Admin privileges required to change skills.";
-    (!caller.is_admin()).then(|| (StatusCode::FORBIDDEN, Json(json!({ "detail": detail }))))
+fn check_admin(caller: &Caller) -> Result<(), ApiError> {
+    match caller.is_admin() {
+        true => Ok(()),
+        false => Err(ApiError::forbidden("Admin privileges required to change skills.")),
+    }
+}
+
+/// Confirmation that the skills are read again.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SkillReload {
+    success: bool,
+    scope: &'static str,
+    message: String,
 }
 
 /// Reads all skills again. A run that finds a file changed reads them again first, so no cache has to be cleared.
-pub(super) async fn reload(State(gateway): State<GatewayState>, caller: Caller) -> JsonReply {
-    if let Some(refusal) = not_admin(&caller) {
-        return refusal;
-    }
-    let count = gateway.0.shared.client.catalog().await.entries.len();
+pub(super) async fn reload(
+    State(gateway): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<SkillReload>, ApiError> {
+    check_admin(&caller)?;
+    let count = gateway.client().catalog().await.entries.len();
     let message = format!("{count} skills; changed files are read anew before each run");
-    (StatusCode::OK, Json(json!({ "success": true, "scope": "process", "message": message })))
+    Ok(Json(SkillReload { success: true, scope: "process", message }))
 }
 
 /// New text of a skill's `SKILL.md`.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SkillText {
+    content: String,
+}
+
+/// A skill with its text.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SkillWithText {
+    #[serde(flatten)]
+    skill: ListedSkill,
     content: String,
 }
 
@@ -83,20 +101,12 @@ pub(super) async fn write_custom(
     caller: Caller,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-    posted: Result<Json<SkillText>, BodyRejection>,
-) -> JsonReply {
-    if let Some(refusal) = not_admin(&caller) {
-        return refusal;
-    }
-    let content = match posted {
-        Ok(Json(SkillText { content })) => content,
-        Err(error) => return (error.status(), Json(json!({ "detail": error.body_text() }))),
-    };
+    Json(SkillText { content }): Json<SkillText>,
+) -> Result<Json<SkillWithText>, ApiError> {
+    check_admin(&caller)?;
     let user = owner.id();
-    match operated(&gateway, &name, &user, SkillChange::Edit(content)).await {
-        Ok(_) => with_text(&gateway, &name, &user).await,
-        Err(error) => refused(&error),
-    }
+    operated(&gateway, &name, &user, SkillChange::Edit(content)).await?;
+    with_text(&gateway, &name, &user).await
 }
 
 /// Takes a skill away. Its history stays, and brings it back.
@@ -105,14 +115,10 @@ pub(super) async fn remove_custom(
     caller: Caller,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-) -> JsonReply {
-    if let Some(refusal) = not_admin(&caller) {
-        return refusal;
-    }
-    match operated(&gateway, &name, &owner.id(), SkillChange::Delete).await {
-        Ok(_) => (StatusCode::OK, Json(json!({ "success": true }))),
-        Err(error) => refused(&error),
-    }
+) -> Result<Json<Confirmation>, ApiError> {
+    check_admin(&caller)?;
+    operated(&gateway, &name, &owner.id(), SkillChange::Delete).await?;
+    Ok(Json(Confirmation::silent()))
 }
 
 /// Changes a skill as an operator, with a record in the audit.
@@ -124,7 +130,7 @@ async fn operated(
 ) -> Result<SkillVersion, SkillError> {
     let detail = format!("{} {name} of {}", change.action(), user.as_str());
     let (wanted, user) = (name.to_owned(), user.clone());
-    let changed = gateway.0.shared.client.with_skills(move |skills| {
+    let changed = gateway.client().with_skills(move |skills| {
         let own = skills.of(&user);
         if !own.read().get(&wanted).is_some_and(|entry| entry.editable) {
             return Err(SkillError::Unknown(wanted));
@@ -132,10 +138,12 @@ async fn operated(
         let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
         own.change(&wanted, &change, author)
     });
-    match gateway.0.shared.client.operate_skill(&detail, changed).await {
-        Ok(changed) => changed,
-        Err(error) => Err(SkillError::Io { path: "audit".into(), why: std::io::Error::other(error) }),
-    }
+    gateway.client().operate_skill(&detail, changed).await.unwrap_or_else(|error| Err(unaudited(error)))
+}
+
+/// Returns the error about a change that the audit could not note.
+fn unaudited(error: impl std::error::Error + Send + Sync + 'static) -> SkillError {
+    SkillError::Io { path: "audit".into(), why: std::io::Error::other(error) }
 }
 
 /// Location of the archive.
@@ -149,13 +157,10 @@ pub(super) struct InstallRequest {
 pub(super) async fn install(
     State(gateway): State<GatewayState>,
     Json(InstallRequest { thread_id, path }): Json<InstallRequest>,
-) -> JsonReply {
-    let no = |status, why: &str| (status, Json(json!({ "detail": why })));
-    let Some(thread) = thread::read(&thread_id) else {
-        return no(StatusCode::UNPROCESSABLE_ENTITY, thread::WRONG);
-    };
+) -> Result<Json<InstalledSkill>, ApiError> {
+    let thread = thread::id(&thread_id)?;
     if !path.ends_with(".skill") {
-        return no(StatusCode::BAD_REQUEST, "the file's name has to end in .skill");
+        return Err(ApiError::bad_request("the file's name has to end in .skill"));
     }
     // DeerFlow's clients leave the slash at the beginning out.
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
@@ -165,15 +170,13 @@ pub(super) async fn install(
         Ok(files) => sent::keep(&shared.home, &files, &path).await,
         Err(error) => Err(error),
     };
-    let file = match kept {
-        Ok(file) => file,
-        Err(error @ SandboxError::Missing { .. }) => return no(StatusCode::NOT_FOUND, &error.to_string()),
-        Err(error) => return no(StatusCode::BAD_REQUEST, &error.to_string()),
-    };
-    let installed = shared.client.install_skill(&file).await;
-    told(installed.inspect(|skill| {
-        tracing::info!(skill = skill.skill_name, findings = skill.findings.len(), "installed skill");
-    }))
+    let file = kept.map_err(|error| match error {
+        SandboxError::Missing { .. } => ApiError::not_found(error.to_string()),
+        _ => ApiError::bad_request(error.to_string()),
+    })?;
+    let skill = shared.client.install_skill(&file).await?;
+    tracing::info!(skill = skill.skill_name, findings = skill.findings.len(), "installed skill");
+    Ok(Json(skill))
 }
 
 /// The user whose own skills are meant.
@@ -194,7 +197,7 @@ pub(super) async fn custom(
     State(gateway): State<GatewayState>,
     Query(owner): Query<SkillOwner>,
 ) -> Json<SkillList> {
-    let catalog = gateway.0.shared.client.catalog_of(&owner.id()).await;
+    let catalog = gateway.client().catalog_of(&owner.id()).await;
     let own = catalog.entries.iter().filter(|entry| entry.editable);
     Json(SkillList { skills: own.map(ListedSkill::from).collect() })
 }
@@ -205,23 +208,49 @@ pub(super) async fn show_custom(
     caller: Caller,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-) -> JsonReply {
-    if let Some(refusal) = not_admin(&caller) {
-        return refusal;
-    }
+) -> Result<Json<SkillWithText>, ApiError> {
+    check_admin(&caller)?;
     with_text(&gateway, &name, &owner.id()).await
 }
 
-async fn with_text(gateway: &GatewayState, name: &str, user: &UserId) -> JsonReply {
-    let catalog = gateway.0.shared.client.catalog_of(user).await;
-    match catalog.get(name).filter(|entry| entry.editable) {
-        Some(entry) => {
-            let mut skill = json!(ListedSkill::from(entry));
-            skill["content"] = json!(entry.text);
-            (StatusCode::OK, Json(skill))
-        }
-        None => refused(&SkillError::Unknown(name.to_owned())),
-    }
+async fn with_text(
+    gateway: &GatewayState,
+    name: &str,
+    user: &UserId,
+) -> Result<Json<SkillWithText>, ApiError> {
+    let catalog = gateway.client().catalog_of(user).await;
+    let entry = catalog.get(name).filter(|entry| entry.editable);
+    let entry = entry.ok_or_else(|| SkillError::Unknown(name.to_owned()))?;
+    Ok(Json(SkillWithText { skill: ListedSkill::from(entry), content: entry.text.to_string() }))
+}
+
+/// The changes of a skill.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SkillHistory {
+    history: Vec<ShownSkillChange>,
+}
+
+/// A change of a skill.
+#[derive(Serialize, JsonSchema)]
+struct ShownSkillChange {
+    version: u64,
+    ts: String,
+    action: String,
+    author: String,
+    reason: Option<String>,
+    thread_id: Option<String>,
+    file_path: Option<String>,
+    prev_content: Option<String>,
+    new_content: Option<String>,
+    scanner: ScanResult,
+}
+
+/// Result of the scan of a change.
+#[derive(Serialize, JsonSchema)]
+struct ScanResult {
+    /// `allow` or `warn`.
+    decision: &'static str,
+    findings: Vec<String>,
 }
 
 /// Lists the changes of a skill, oldest first, each with its text before and after.
@@ -229,42 +258,35 @@ pub(super) async fn history(
     State(gateway): State<GatewayState>,
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
-) -> JsonReply {
+) -> Result<Json<SkillHistory>, ApiError> {
     let user = owner.id();
-    let told = gateway.0.shared.client.with_skills(move |skills| {
+    let history = gateway.client().with_skills(move |skills| {
         let own = skills.of(&user);
         let versions = own.history(&name)?;
         let now = own.read().get(&name).filter(|entry| entry.editable).map(|entry| entry.text.to_string());
         let before: Vec<Option<String>> =
             versions.iter().map(|version| own.former_text(&name, version.number)).collect();
-        let after = before.iter().skip(1).chain([&now]);
-        Ok(versions
-            .iter()
-            .zip(&before)
-            .zip(after)
-            .map(|((version, before), after)| changed(version, before, after))
-            .collect::<Vec<_>>())
+        let after = before.iter().skip(1).chain([&now]).cloned().collect::<Vec<_>>();
+        let each = versions.iter().zip(before).zip(after);
+        Ok(each.map(|((version, before), after)| changed(version, before, after)).collect())
     });
-    match told.await {
-        Ok(history) => (StatusCode::OK, Json(json!({ "history": history }))),
-        Err(error) => refused(&error),
-    }
+    Ok(Json(SkillHistory { history: history.await? }))
 }
 
-fn changed(version: &SkillVersion, before: &Option<String>, after: &Option<String>) -> Value {
+fn changed(version: &SkillVersion, before: Option<String>, after: Option<String>) -> ShownSkillChange {
     let decision = if version.findings.is_empty() { "allow" } else { "warn" };
-    json!({
-        "version": version.number,
-        "ts": clock::text(version.at),
-        "action": version.action,
-        "author": version.by,
-        "reason": version.why,
-        "thread_id": version.thread,
-        "file_path": version.file,
-        "prev_content": before,
-        "new_content": after,
-        "scanner": { "decision": decision, "findings": version.findings },
-    })
+    ShownSkillChange {
+        version: version.number,
+        ts: clock::text(version.at),
+        action: version.action.clone(),
+        author: version.by.clone(),
+        reason: version.why.clone(),
+        thread_id: version.thread.clone(),
+        file_path: version.file.clone(),
+        prev_content: before,
+        new_content: after,
+        scanner: ScanResult { decision, findings: version.findings.clone() },
+    }
 }
 
 /// The change before which a skill was as it is to be again: its version, or an index of the history, from its end if
@@ -300,9 +322,9 @@ pub(super) async fn rollback(
     Path(name): Path<String>,
     Query(owner): Query<SkillOwner>,
     Json(request): Json<RollbackRequest>,
-) -> JsonReply {
+) -> Result<Json<SkillWithText>, ApiError> {
     let (user, wanted) = (owner.id(), name.clone());
-    let rolled = gateway.0.shared.client.with_skills({
+    let rolled = gateway.client().with_skills({
         let user = user.clone();
         move |skills| {
             let own = skills.of(&user);
@@ -320,44 +342,31 @@ pub(super) async fn rollback(
         RollbackRequest { history_index, .. } => format!("history index {history_index}"),
     };
     let detail = format!("rollback {name} of {} to {to}", user.as_str());
-    match gateway.0.shared.client.operate_skill(&detail, rolled).await {
-        Ok(Ok(version)) => {
-            tracing::info!(skill = name, version = version.number, "rolled back skill");
-            with_text(&gateway, &name, &user).await
-        }
-        Ok(Err(error)) => refused(&error),
-        Err(error) => refused(&SkillError::Io { path: "audit".into(), why: std::io::Error::other(error) }),
-    }
+    let rolled = gateway.client().operate_skill(&detail, rolled).await;
+    let version = rolled.unwrap_or_else(|error| Err(unaudited(error)))?;
+    tracing::info!(skill = name, version = version.number, "rolled back skill");
+    with_text(&gateway, &name, &user).await
 }
 
-/// Answers how work on a skill went.
-fn told(done: Result<impl Serialize, SkillError>) -> JsonReply {
-    match done {
-        Ok(done) => (StatusCode::OK, Json(json!(done))),
-        Err(error) => refused(&error),
+impl From<SkillError> for ApiError {
+    fn from(error: SkillError) -> Self {
+        match &error {
+            SkillError::Unknown(_) => Self::not_found(error.to_string()),
+            SkillError::Exists { .. } => Self::conflict(error.to_string()),
+            SkillError::Fixed { .. } => Self::forbidden(error.to_string()),
+            SkillError::Wrong(_)
+            | SkillError::Refused(_)
+            | SkillError::Folder { .. }
+            | SkillError::NoArchive { .. } => Self::bad_request(error.to_string()),
+            SkillError::Blocked { name, report } => {
+                let message = format!("the scan of `{name}` blocks it");
+                let findings: Vec<_> = report.findings.iter().map(ListedFinding::from).collect();
+                Self::bad_request(json!({ "message": message, "skill_name": name, "findings": findings }))
+            }
+            SkillError::State { .. } | SkillError::Io { .. } => {
+                tracing::error!(%error, "failed to change skill");
+                Self::internal("that could not be kept; whoever runs this finds the reason in the log")
+            }
+        }
     }
-}
-
-fn refused(error: &SkillError) -> JsonReply {
-    let (status, detail) = match error {
-        SkillError::Unknown(_) => (StatusCode::NOT_FOUND, json!(error.to_string())),
-        SkillError::Exists { .. } => (StatusCode::CONFLICT, json!(error.to_string())),
-        SkillError::Fixed { .. } => (StatusCode::FORBIDDEN, json!(error.to_string())),
-        SkillError::Wrong(_) => (StatusCode::BAD_REQUEST, json!(error.to_string())),
-        SkillError::Refused(_) | SkillError::Folder { .. } | SkillError::NoArchive { .. } => {
-            (StatusCode::BAD_REQUEST, json!(error.to_string()))
-        }
-        SkillError::Blocked { name, report } => {
-            let message = format!("the scan of `{name}` blocks it");
-            let findings: Vec<Value> =
-                report.findings.iter().map(|finding| json!(ListedFinding::from(finding))).collect();
-            (StatusCode::BAD_REQUEST, json!({ "message": message, "skill_name": name, "findings": findings }))
-        }
-        SkillError::State { .. } | SkillError::Io { .. } => {
-            tracing::error!(%error, "failed to change skill");
-            let why = "that could not be kept; whoever runs this finds the reason in the log";
-            (StatusCode::INTERNAL_SERVER_ERROR, json!(why))
-        }
-    };
-    (status, Json(json!({ "detail": detail })))
 }

@@ -1,20 +1,11 @@
 //! How much chats leave behind, pruning it, and deleting a thread.
 
 use super::{
-    GatewayState,
-    errors::refuse,
-    thread::{WRONG, read},
+    GatewayState, answers::Confirmation, errors::ApiError, json::Json, owned::ThreadPath, query::Query,
+    threads::delete_thread,
 };
-use crate::{json::Json, query::Query};
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
-use pudu_client::{
-    AccountUsage, Pruned, Retention, RetentionRules,
-    store::{Deletion, StoreError, ThreadRow},
-};
+use axum::extract::State;
+use pudu_client::{AccountUsage, Pruned, Retention, RetentionRules, store::ThreadRow};
 use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use schemars::JsonSchema;
@@ -30,12 +21,10 @@ pub const MAX_LISTED_THREADS: usize = 1_000;
 const WRONG_LIMIT: &str = "limit is 1 to 1000";
 
 /// Lists the storage that each account uses.
-pub(super) async fn show(State(gateway): State<GatewayState>) -> Response {
-    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
-    match storage.usage(&rules, clock::now()).await {
-        Ok(usage) => Json(told(&usage, &rules)).into_response(),
-        Err(error) => failed(&error),
-    }
+pub(super) async fn show(State(gateway): State<GatewayState>) -> Result<Json<Value>, ApiError> {
+    let rules = gateway.config().retention.clone();
+    let usage = gateway.storage().usage(&rules, clock::now()).await?;
+    Ok(Json(told(&usage, &rules)))
 }
 
 /// Which threads are listed.
@@ -50,49 +39,33 @@ pub(super) struct ThreadFilter {
 pub(super) async fn threads(
     State(gateway): State<GatewayState>,
     Query(ThreadFilter { account, limit }): Query<ThreadFilter>,
-) -> Response {
+) -> Result<Json<Value>, ApiError> {
     let limit = limit.unwrap_or(LISTED_THREADS);
     if !(1..=MAX_LISTED_THREADS).contains(&limit) {
-        return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG_LIMIT);
+        return Err(ApiError::invalid(WRONG_LIMIT));
     }
-    match gateway.storage().threads(account.as_deref(), limit).await {
-        Ok(threads) => Json(listed(&threads)).into_response(),
-        Err(error) => failed(&error),
-    }
+    Ok(Json(listed(&gateway.storage().threads(account.as_deref(), limit).await?)))
 }
 
 /// Deletes the data that the retention rules do not keep.
-pub(super) async fn prune(State(gateway): State<GatewayState>) -> Response {
-    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention.clone());
-    match storage.prune(&rules, clock::now()).await {
-        Ok(pruned) => {
-            report(&pruned);
-            Json(counts(&pruned)).into_response()
-        }
-        Err(error) => failed(&error),
-    }
+pub(super) async fn prune(State(gateway): State<GatewayState>) -> Result<Json<Value>, ApiError> {
+    let rules = gateway.config().retention.clone();
+    let pruned = gateway.storage().prune(&rules, clock::now()).await?;
+    report(&pruned);
+    Ok(Json(counts(&pruned)))
 }
 
-/// Deletes a thread with its log, its runs and its files. The answer's shape is DeerFlow's.
-pub(super) async fn delete(State(gateway): State<GatewayState>, Path(thread): Path<String>) -> Response {
-    let Some(id) = read(&thread) else { return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG) };
-    match gateway.0.shared.client.delete_thread(&id).await {
-        Ok(Deletion::Done) => {
-            tracing::info!(thread = %id, "deleted a thread on request");
-            let message = format!("Deleted local thread data for {id}");
-            Json(json!({ "success": true, "message": message })).into_response()
-        }
-        Ok(Deletion::InUse) => {
-            refuse(StatusCode::CONFLICT, "the thread has work in flight; /stop in its chat ends that")
-        }
-        Ok(Deletion::Unknown) => refuse(StatusCode::NOT_FOUND, "there is no such thread"),
-        Err(error) => failed(&error),
-    }
+/// Deletes a thread of any user.
+pub(super) async fn delete(
+    State(gateway): State<GatewayState>,
+    ThreadPath(thread): ThreadPath,
+) -> Result<Json<Confirmation>, ApiError> {
+    delete_thread(&gateway, &thread).await
 }
 
 impl GatewayState {
     fn storage(&self) -> pudu_client::Storage {
-        self.0.shared.client.storage().within(STORE_TIMEOUT)
+        self.client().storage().within(STORE_TIMEOUT)
     }
 }
 
@@ -164,9 +137,4 @@ pub fn report(pruned: &Pruned) {
         audit_rows,
         "deleted what `retention` does not keep"
     );
-}
-
-fn failed(error: &StoreError) -> Response {
-    tracing::error!(%error, "failed to look after the storage");
-    refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer just now; try again")
 }

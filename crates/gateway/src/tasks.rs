@@ -1,21 +1,12 @@
 //! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
 
-use super::{
-    GatewayState,
-    refusal::{answer, scrubbed, unavailable},
-    thread,
-};
-use crate::query::Query;
-use axum::{
-    extract::{Path, State},
-    response::Response,
-};
+use super::{GatewayState, errors::ApiError, owned::ThreadPath, query::Query, scrubbed::Scrubbed};
+use axum::extract::State;
 use pudu_client::{
     base::Seq,
     store::{TaskFilter, TaskRow},
     wire::task,
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,24 +28,18 @@ pub(super) struct TaskQuery {
 /// Lists the events of a thread's sub-agents, oldest first.
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
-    Path(thread): Path<String>,
     Query(TaskQuery { run, task, after, limit }): Query<TaskQuery>,
-) -> Response {
-    let thread = match thread::id(&thread) {
-        Ok(thread) => thread,
-        Err(refused) => return *refused,
-    };
+    ThreadPath(thread): ThreadPath,
+) -> Result<Scrubbed<Value>, ApiError> {
     let filter = TaskFilter {
         run: run.map(Into::into),
         call: task.as_deref().map(Into::into),
         after: after.unwrap_or_default(),
         limit: limit.unwrap_or(EVENTS.0).clamp(1, EVENTS.1),
     };
-    let listed = gateway.0.shared.db.within(STORE_TIMEOUT).task_stages(&thread, &filter).await;
-    answer(listed.map_err(|error| unavailable(&error)).map(|(rows, next)| {
-        let events: Vec<Value> = rows.iter().filter_map(to_json).collect();
-        scrubbed(&json!({ "events": events, "next": next }))
-    }))
+    let (rows, next) = gateway.db().task_stages(&thread, &filter).await?;
+    let events: Vec<Value> = rows.iter().filter_map(to_json).collect();
+    Ok(Scrubbed(json!({ "events": events, "next": next })))
 }
 
 /// Writes a stage in the API's format.

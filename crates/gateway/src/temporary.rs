@@ -5,12 +5,11 @@ use pudu_client::{
     base::{RunId, ThreadId},
     store::Deletion,
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 
 impl GatewayState {
     /// Deletes the temporary threads that the process before has left, each once its run is over.
     pub(super) async fn delete_left(&self) {
-        match self.0.shared.db.within(STORE_TIMEOUT).temporary_runs().await {
+        match self.db().temporary_runs().await {
             Ok(left) => left.into_iter().for_each(|(thread, run)| self.delete_after(thread, run)),
             Err(error) => tracing::error!(%error, "failed to read temporary threads"),
         }
@@ -26,7 +25,7 @@ impl GatewayState {
     }
 
     async fn delete_behind(&self, thread: &ThreadId, run: &RunId) {
-        let client = &self.0.shared.client;
+        let client = &self.client();
         loop {
             self.0.readers.gone(run).await;
             let live = client.live_runs(thread);

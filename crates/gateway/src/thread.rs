@@ -1,8 +1,7 @@
-//! The thread's id in an address.
+//! Ids of threads, and the errors about threads.
 
-use super::errors::refuse;
-use axum::{http::StatusCode, response::Response};
-use pudu_client::base::ThreadId;
+use super::errors::ApiError;
+use pudu_client::{SubmitError, base::ThreadId};
 
 /// Message about an invalid thread id.
 pub const WRONG: &str = "a thread's id is 1 to 64 of A-Z a-z 0-9 _ -";
@@ -13,7 +12,27 @@ pub fn read(text: &str) -> Option<ThreadId> {
     ((1..=64).contains(&text.len()) && text.chars().all(plain)).then(|| text.into())
 }
 
-/// Reads a thread's id, or refuses it.
-pub(super) fn id(text: &str) -> Result<ThreadId, Box<Response>> {
-    read(text).ok_or_else(|| Box::new(refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG)))
+/// Reads a thread's id.
+pub(super) fn id(text: &str) -> Result<ThreadId, ApiError> {
+    read(text).ok_or_else(|| ApiError::invalid(WRONG))
+}
+
+/// Returns the error about a thread that does not exist, or that the caller may not read.
+pub(super) fn missing() -> ApiError {
+    ApiError::not_found("there is no such thread")
+}
+
+/// Returns the error about a thread with a run or a turn in progress.
+pub(super) fn in_flight() -> ApiError {
+    ApiError::conflict("the thread has work in flight; cancel its run, or say /stop in its chat")
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Busy(_) => in_flight(),
+            SubmitError::Full => Self::unavailable("too many runs wait; try again"),
+            SubmitError::Store(error) => error.into(),
+        }
+    }
 }

@@ -6,26 +6,24 @@
 use super::{
     GatewayState,
     caller::Caller,
-    errors::refuse,
+    errors::ApiError,
     input::{self, InputMessage},
-    json::{BodyRejection, Json},
-    owned::own,
-    refusal::{ACCOUNT, Refusal, answer, body, changed, scrubbed, unavailable},
-    thread_state::checkpoint_of,
+    json::Json,
+    owned::{OwnThread, own},
+    scrubbed::Scrubbed,
+    thread_state::{ShownCheckpoint, checkpoint_of},
     threads::{listed, notes},
 };
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::extract::State;
 use pudu_client::{
     base::{Message, MessageId, ThreadFolder, ThreadId, ThreadState, Todo, Update},
     harness::RunState,
-    store::{ClientThread, NewThread, StoreError, ThreadChange},
-    wire::{checkpoint, message, thread::metadata},
+    store::{ClientThread, NewThread, ThreadChange},
+    wire::{
+        checkpoint, message,
+        thread::{API_ACCOUNT, ListedThread, metadata},
+    },
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,35 +58,30 @@ struct NewValues {
 pub(super) async fn update_state(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<StateUpdate>, BodyRejection>,
-) -> Response {
-    let updated = async {
-        let (thread, update) = (own(&gateway, &caller, &id).await?, body(posted)?);
-        write_values(&gateway, &thread, update).await?;
-        checkpoint_of(&gateway, &own(&gateway, &caller, &id).await?, None).await
-    };
-    answer(updated.await)
+    OwnThread(thread): OwnThread,
+    Json(update): Json<StateUpdate>,
+) -> Result<ShownCheckpoint, ApiError> {
+    write_values(&gateway, &thread, update).await?;
+    checkpoint_of(&gateway, &own(&gateway, &caller, &thread.id).await?, None).await
 }
 
 async fn write_values(
     gateway: &GatewayState,
     thread: &ClientThread,
     update: StateUpdate,
-) -> Result<(), Refusal> {
-    let wrong = |why: &str| Box::new(refuse(StatusCode::UNPROCESSABLE_ENTITY, why));
-    let from = checkpoint::wanted(&update.checkpoint_id, &update.checkpoint).map_err(|why| wrong(&why))?;
+) -> Result<(), ApiError> {
+    let from = checkpoint::wanted(&update.checkpoint_id, &update.checkpoint).map_err(ApiError::invalid)?;
     let NewValues { messages, title, todos, artifacts } = update.values.unwrap_or_default();
     if title.as_ref().is_some_and(|title| title.len() > MAX_TITLE_BYTES) {
-        return Err(wrong("values.title has more than 1024 bytes"));
+        return Err(ApiError::invalid("values.title has more than 1024 bytes"));
     }
     let named = Some(messages).filter(|messages| !messages.is_null());
     let messages = named.as_ref().map(input::messages).transpose();
-    let messages = messages.map_err(|why| wrong(&format!("values.{why}")))?;
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let messages = messages.map_err(|why| ApiError::invalid(format!("values.{why}")))?;
+    let db = gateway.db();
     let past = match from {
         None => None,
-        Some(seq) => Some(db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?.1),
+        Some(seq) => Some(db.state_at(&thread.id, seq).await?.1),
     };
     if past.is_some() || messages.is_some() || todos.is_some() || artifacts.is_some() {
         let change = |run: &mut RunState| {
@@ -100,11 +93,12 @@ async fn write_values(
             let new = messages.map(|messages| replace_messages(&mut state, messages)).unwrap_or_default();
             rewrite(run, state, new);
         };
-        changed(gateway.0.shared.client.change_thread(&thread.id, change).await)?;
+        gateway.client().change_thread(&thread.id, change).await?;
     }
     let Some(title) = title else { return Ok(()) };
     let change = ThreadChange { title: Some(title.trim().to_owned()), ..ThreadChange::default() };
-    db.change_thread(&thread.id, change).await.map(drop).map_err(|error| unavailable(&error))
+    db.change_thread(&thread.id, change).await?;
+    Ok(())
 }
 
 /// A message to write, and the fields that its client gets back.
@@ -145,41 +139,37 @@ pub(super) async fn copy_to(
     caller: &Caller,
     thread: &ClientThread,
     (mut state, title, extra): (ThreadState, &str, Map<String, Value>),
-) -> Result<ClientThread, Refusal> {
-    let (db, id) = (gateway.0.shared.db.within(STORE_TIMEOUT), ThreadId::fresh());
+) -> Result<ClientThread, ApiError> {
+    let (db, id) = (gateway.db(), ThreadId::fresh());
     let mut all = metadata(thread);
     all.remove("deerflow_pinned");
     all.extend(extra);
     let new = NewThread {
         folder: ThreadFolder { owner: caller.user.clone(), thread: id.clone() },
-        account: ACCOUNT.to_owned(),
+        account: API_ACCOUNT.to_owned(),
         assistant: thread.assistant.clone(),
         metadata: notes(all)?,
         now: clock::now(),
     };
-    db.create_thread(new).await.map_err(|error| unavailable(&error))?;
+    db.create_thread(new).await?;
     let change = ThreadChange { title: Some(title.to_owned()), ..ThreadChange::default() };
-    db.change_thread(&id, change).await.map_err(|error: StoreError| unavailable(&error))?;
+    db.change_thread(&id, change).await?;
     let mut fields = mem::take(&mut state.client_fields);
     let messages = mem::take(&mut state.messages);
     let messages: Vec<NewMessage> =
         messages.into_iter().map(|(id, message)| (message, fields.shift_remove(&id))).collect();
     let copied = |run: &mut RunState| rewrite(run, state, messages);
-    changed(gateway.0.shared.client.change_thread(&id, copied).await)?;
-    own(gateway, caller, id.as_str()).await
+    gateway.client().change_thread(&id, copied).await?;
+    own(gateway, caller, &id).await
 }
 
 /// Makes a copy of a thread: its messages, not its files.
 pub(super) async fn copy(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-) -> Response {
-    let copied = async {
-        let thread = own(&gateway, &caller, &id).await?;
-        let state = gateway.0.shared.client.state(&thread.id).await.map_err(|error| unavailable(&error))?;
-        let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
-        Ok(scrubbed(&listed(&gateway, &caller, &copied)))
-    };
-    answer(copied.await)
+    OwnThread(thread): OwnThread,
+) -> Result<Scrubbed<ListedThread>, ApiError> {
+    let state = gateway.client().state(&thread.id).await?;
+    let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
+    Ok(Scrubbed(listed(&gateway, &caller, &copied)))
 }

@@ -126,7 +126,7 @@ impl GatewayState {
             .at(
                 "/threads/{thread}/runs/wait",
                 large(post(
-                    client_runs::wait_on_thread,
+                    client_runs::wait_for_end,
                     says("Begins a run on a thread and answers with the thread's values at its end.")
                         .gives("object")
                         .fails(RUN),
@@ -182,7 +182,7 @@ impl GatewayState {
             .at(
                 "/runs/{run}/feedback",
                 get(
-                    feedback::list_stateless,
+                    feedback::list,
                     says("Lists the caller's judgements on a run by its id alone.").gives("[Feedback]"),
                 ),
             )
@@ -224,21 +224,21 @@ impl GatewayState {
             .at(
                 "/runs",
                 large(post(
-                    client_runs::create_stateless,
+                    client_runs::create,
                     says("Begins a run on a thread of its own.").gives("Run").fails(RUN),
                 )),
             )
             .at(
                 "/runs/stream",
                 large(post(
-                    client_runs::stream_stateless,
+                    client_runs::stream,
                     says("Begins a run on a thread of its own and streams it.").streams().fails(RUN),
                 )),
             )
             .at(
                 "/runs/wait",
                 large(post(
-                    client_runs::wait_stateless,
+                    client_runs::wait_for_end,
                     says("Begins a run on a thread of its own and answers with the values at its end.")
                         .gives("object")
                         .fails(RUN),
@@ -272,7 +272,7 @@ impl GatewayState {
             .at(
                 "/runs/{run}/messages",
                 get(
-                    messages::of_stateless_run,
+                    messages::of_run,
                     says("Lists the messages of a run by its id alone.").gives(PAGE).fails(&[422]),
                 ),
             )

@@ -1,17 +1,7 @@
 //! Threads as they are and as they were: checkpoints, which are positions of the log.
 
-use super::{
-    GatewayState,
-    caller::Caller,
-    json::{BodyRejection, Json},
-    owned::readable,
-    refusal::{Refusal, answer, body, refused, scrubbed, unavailable, wrong},
-};
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-    response::Response,
-};
+use super::{GatewayState, errors::ApiError, json::Json, owned::ReadableThread, scrubbed::Scrubbed};
+use axum::extract::{Path, State};
 use pudu_client::{
     base::{RunId, Seq, ThreadState},
     store::{ClientThread, LogEntry},
@@ -20,7 +10,6 @@ use pudu_client::{
         steps::{Steps, restores},
     },
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -29,27 +18,25 @@ use std::collections::HashSet;
 /// Number of listed checkpoints if the client does not say, and the maximum. LangGraph's hook asks for 1,000.
 const HISTORY: (usize, usize) = (10, 1000);
 
+/// A checkpoint as clients get it.
+pub(super) type ShownCheckpoint = Scrubbed<Map<String, Value>>;
+
 /// Shows the current state of a thread: its newest checkpoint.
 pub(super) async fn state(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Response {
-    answer(async { checkpoint_of(&gateway, &readable(&gateway, &caller, &id).await?, None).await }.await)
+    ReadableThread(thread): ReadableThread,
+) -> Result<ShownCheckpoint, ApiError> {
+    checkpoint_of(&gateway, &thread, None).await
 }
 
 /// Shows a thread as it was at a checkpoint.
 pub(super) async fn state_at(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path((id, checkpoint)): Path<(String, String)>,
-) -> Response {
-    let shown = async {
-        let thread = readable(&gateway, &caller, &id).await?;
-        let Some(seq) = checkpoint::position(&checkpoint) else { return unknown_checkpoint() };
-        checkpoint_of(&gateway, &thread, Some(seq)).await
-    };
-    answer(shown.await)
+    ReadableThread(thread): ReadableThread,
+    Path((_, checkpoint)): Path<(String, String)>,
+) -> Result<ShownCheckpoint, ApiError> {
+    let seq = checkpoint::position(&checkpoint).ok_or_else(unknown_checkpoint)?;
+    checkpoint_of(&gateway, &thread, Some(seq)).await
 }
 
 /// A checkpoint to look at.
@@ -62,52 +49,40 @@ pub(super) struct CheckpointBody {
 /// Shows a thread as it was at the checkpoint that the body names.
 pub(super) async fn state_of_checkpoint(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<CheckpointBody>, BodyRejection>,
-) -> Response {
-    let shown = async {
-        let (thread, posted) = (readable(&gateway, &caller, &id).await?, body(posted)?);
-        let wanted = checkpoint::wanted(&Value::Null, &posted.checkpoint);
-        match wanted {
-            Ok(seq) => checkpoint_of(&gateway, &thread, seq).await,
-            Err(why) => wrong(&why),
-        }
-    };
-    answer(shown.await)
+    ReadableThread(thread): ReadableThread,
+    Json(posted): Json<CheckpointBody>,
+) -> Result<ShownCheckpoint, ApiError> {
+    let seq = checkpoint::wanted(&Value::Null, &posted.checkpoint).map_err(ApiError::invalid)?;
+    checkpoint_of(&gateway, &thread, seq).await
 }
 
-fn unknown_checkpoint<T>() -> Result<T, Refusal> {
-    refused(StatusCode::NOT_FOUND, "there is no such checkpoint")
+/// Returns the error about a checkpoint that does not exist.
+pub(super) fn unknown_checkpoint() -> ApiError {
+    ApiError::not_found("there is no such checkpoint")
 }
 
+/// Shows a checkpoint of a thread; the newest if none is named.
 pub(super) async fn checkpoint_of(
     gateway: &GatewayState,
     thread: &ClientThread,
     wanted: Option<Seq>,
-) -> Result<Response, Refusal> {
-    let shared = &gateway.0.shared;
-    let db = shared.db.within(STORE_TIMEOUT);
+) -> Result<ShownCheckpoint, ApiError> {
+    let (client, db) = (gateway.client(), gateway.db());
     let (seq, state) = match wanted {
-        None => shared.client.state_now(&thread.id).await.map_err(|error| unavailable(&error))?,
-        Some(seq) => {
-            let found = db.state_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
-            if found.0 != seq {
-                return unknown_checkpoint();
-            }
-            found
-        }
+        None => client.state_now(&thread.id).await?,
+        Some(seq) => db.state_at(&thread.id, seq).await?,
     };
-    let before =
-        db.log_before(&thread.id, seq.saturating_add(1), 64).await.map_err(|error| unavailable(&error))?;
+    if wanted.is_some_and(|wanted| wanted != seq) {
+        return Err(unknown_checkpoint());
+    }
+    let before = db.log_before(&thread.id, seq.saturating_add(1), 64).await?;
     let made_by = match before.first() {
-        Some(entry) => db.run(&entry.run).await.map_err(|error| unavailable(&error))?,
+        Some(entry) => db.run(&entry.run).await?,
         None => None,
     };
     let runs = made_by.filter(|run| run.thread == thread.id).map(|run| run.id).into_iter().collect();
-    let steps = shared.client.steps_at(&thread.id, seq).await.map_err(|error| unavailable(&error))?;
-    let parent = steps.parent();
-    Ok(scrubbed(&written((thread, &runs), (&before, parent), seq, (state, true))))
+    let parent = client.steps_at(&thread.id, seq).await?.parent();
+    Ok(Scrubbed(written((thread, &runs), (&before, parent), seq, (state, true))))
 }
 
 /// Writes a checkpoint; `step` are the rows of its step, newest first, and perhaps earlier ones. Of its messages all are
@@ -151,34 +126,29 @@ pub(super) struct HistoryBody {
 /// Lists the checkpoints of a thread, newest first. Only the newest has its messages.
 pub(super) async fn history(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<HistoryBody>, BodyRejection>,
-) -> Response {
-    let listed = async {
-        let thread = readable(&gateway, &caller, &id).await?;
-        Ok(scrubbed(&past(&gateway, &thread, body(posted)?).await?))
-    };
-    answer(listed.await)
+    ReadableThread(thread): ReadableThread,
+    Json(asked): Json<HistoryBody>,
+) -> Result<Scrubbed<Vec<Map<String, Value>>>, ApiError> {
+    past(&gateway, &thread, asked).await.map(Scrubbed)
 }
 
 async fn past(
     gateway: &GatewayState,
     thread: &ClientThread,
     asked: HistoryBody,
-) -> Result<Vec<Map<String, Value>>, Refusal> {
+) -> Result<Vec<Map<String, Value>>, ApiError> {
     let limit = asked.limit.unwrap_or(HISTORY.0);
     if !(1..=HISTORY.1).contains(&limit) {
-        return wrong("limit must be a whole number from 1 to 1000");
+        return Err(ApiError::invalid("limit must be a whole number from 1 to 1000"));
     }
     if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
         let why = "metadata: checkpoints are not found by notes; page through them by `before`";
-        return wrong(why);
+        return Err(ApiError::invalid(why));
     }
     // There is one name space, the empty one.
     let mut named = asked.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
     if named.any(|(_, value)| !value.is_null() && value != "") {
-        return wrong("checkpoint: send its checkpoint_id as `before`");
+        return Err(ApiError::invalid("checkpoint: send its checkpoint_id as `before`"));
     }
     let before = match &asked.before {
         Value::Null => None,
@@ -189,19 +159,18 @@ async fn past(
         })),
     };
     let before = match before {
-        Some(None) => return wrong("before names no checkpoint"),
+        Some(None) => return Err(ApiError::invalid("before names no checkpoint")),
         Some(Some(seq)) => seq,
         None => Seq::MAX,
     };
     // The first row is that of the checkpoint itself: in the middle of a step it would end a step that does not exist.
-    let (db, mut rows, mut at) =
-        (gateway.0.shared.db.within(STORE_TIMEOUT), Vec::new(), before.saturating_add(1));
+    let (db, mut rows, mut at) = (gateway.db(), Vec::new(), before.saturating_add(1));
     let earlier = |rows: &[LogEntry]| -> Vec<Seq> {
         boundaries(rows).into_iter().filter(|seq| *seq < before).collect()
     };
     // A step has a few rows; one more checkpoint is found for the parent of the last.
     while earlier(&rows).len() <= limit {
-        let page = db.log_before(&thread.id, at, 256).await.map_err(|error| unavailable(&error))?;
+        let page = db.log_before(&thread.id, at, 256).await?;
         let Some(last) = page.last() else { break };
         at = last.seq;
         rows.extend(page);
@@ -209,8 +178,8 @@ async fn past(
     let found = earlier(&rows);
     let newest_first = &found[..found.len().min(limit)];
     let Some(oldest) = newest_first.last() else { return Ok(Vec::new()) };
-    let (_, mut state) = db.state_at(&thread.id, *oldest).await.map_err(|error| unavailable(&error))?;
-    let runs = db.run_times(&thread.id).await.map_err(|error| unavailable(&error))?;
+    let (_, mut state) = db.state_at(&thread.id, *oldest).await?;
+    let runs = db.run_times(&thread.id).await?;
     let runs: HashSet<RunId> = runs.into_iter().map(|(run, _)| run).collect();
     let row_at = |seq: Seq| rows.partition_point(|entry| entry.seq > seq);
     let mut told = Vec::new();

@@ -4,30 +4,27 @@ mod cursor;
 
 use super::{
     GatewayState,
+    answers::Confirmation,
     caller::Caller,
-    owned::{own, readable},
-    refusal::{ACCOUNT, IN_FLIGHT, Refusal, answer, body, missing, refused, scrubbed, unavailable, wrong},
+    errors::ApiError,
+    json::Json,
+    owned::{OwnThread, ReadableThread, own},
+    scrubbed::Scrubbed,
     thread,
 };
-use crate::json::{BodyRejection, Json};
-use axum::{
-    extract::{Path, State},
-    http::{HeaderName, StatusCode},
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, http::HeaderName, response::IntoResponse};
 use pudu_client::{
     base::{ThreadFolder, ThreadId},
     store::{
         ClientThread, Deletion, NewThread, ThreadChange, ThreadCondition, ThreadCursor, ThreadFacts,
         ThreadOrder, ThreadQuery, ThreadRunStatus,
     },
-    wire::thread::{ListedThread, metadata, notes_of},
+    wire::thread::{API_ACCOUNT, ListedThread, metadata, notes_of},
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Default and maximum number of listed threads.
@@ -55,52 +52,46 @@ pub(super) struct NewThreadBody {
 pub(super) async fn create(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<NewThreadBody>, BodyRejection>,
-) -> Response {
-    answer(async { Ok(scrubbed(&made(&gateway, &caller, body(posted)?).await?)) }.await)
-}
-
-async fn made(gateway: &GatewayState, caller: &Caller, asked: NewThreadBody) -> Result<Value, Refusal> {
+    Json(asked): Json<NewThreadBody>,
+) -> Result<Scrubbed<ListedThread>, ApiError> {
     if !matches!(asked.if_exists.as_deref(), None | Some("raise" | "do_nothing")) {
-        return wrong("if_exists is neither raise nor do_nothing");
+        return Err(ApiError::invalid("if_exists is neither raise nor do_nothing"));
     }
     let id = match &asked.thread_id {
         None => ThreadId::fresh(),
         Some(id) => thread::id(id)?,
     };
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let metadata = notes(asked.metadata.unwrap_or_default())?;
+    let db = gateway.db();
     let new = NewThread {
         folder: ThreadFolder { owner: caller.user.clone(), thread: id.clone() },
-        account: ACCOUNT.to_owned(),
+        account: API_ACCOUNT.to_owned(),
         assistant: asked.assistant_id.unwrap_or_default(),
-        metadata,
+        metadata: notes(asked.metadata.unwrap_or_default())?,
         now: clock::now(),
     };
-    let is_new = db.create_thread(new).await.map_err(|error| unavailable(&error))?;
-    let thread = db.client_thread(&id).await.map_err(|error| unavailable(&error))?;
-    let Some(thread) = thread else { return missing() };
+    let is_new = db.create_thread(new).await?;
+    let thread = db.client_thread(&id).await?.ok_or_else(thread::missing)?;
     match (thread.user == caller.user, asked.if_exists.as_deref()) {
-        (true, Some("raise")) if !is_new => refused(StatusCode::CONFLICT, "the thread exists"),
-        (true, _) => Ok(listed(gateway, caller, &thread)),
+        (true, Some("raise")) if !is_new => Err(ApiError::conflict("the thread exists")),
+        (true, _) => Ok(Scrubbed(listed(&gateway, &caller, &thread))),
         // The answer does not name the owner.
-        (false, _) => refused(StatusCode::CONFLICT, "the thread's id is taken"),
+        (false, _) => Err(ApiError::conflict("the thread's id is taken")),
     }
 }
 
 /// Writes the notes of a client, without the keys that a client may not set.
-pub(super) fn notes(mut metadata: Map<String, Value>) -> Result<String, Refusal> {
+pub(super) fn notes(mut metadata: Map<String, Value>) -> Result<String, ApiError> {
     metadata.retain(|key, _| !OWNERS.contains(&key.as_str()));
     let text = Value::Object(metadata).to_string();
     if text.len() > MAX_METADATA_BYTES {
-        return refused(StatusCode::PAYLOAD_TOO_LARGE, "metadata has more than 64 KiB");
+        return Err(ApiError::too_large("metadata has more than 64 KiB"));
     }
     Ok(text)
 }
 
 /// Writes a thread as lists show it to a caller.
-pub(super) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThread) -> Value {
-    json!(shown(caller, thread, gateway.0.shared.client.listed(thread)))
+pub(super) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThread) -> ListedThread {
+    shown(caller, thread, gateway.client().listed(thread))
 }
 
 /// Marks a thread that the caller may only read.
@@ -117,11 +108,11 @@ pub(super) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
 }
 
 /// Refuses keys that nothing listed has.
-pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> Result<(), Refusal> {
+pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> Result<(), ApiError> {
     match keys.iter().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let why = format!("select: a {listed} has no `{key}`; its keys are {}", known.join(", "));
-            wrong(&why)
+            Err(ApiError::invalid(why))
         }
         None => Ok(()),
     }
@@ -169,54 +160,64 @@ const KEYS: [&str; 12] = [
 
 impl ThreadSearch {
     /// Refuses keys that would not be obeyed: lists know the title of a thread's values.
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Result<(), ApiError> {
         if let Some(key) = self.values.iter().flat_map(Map::keys).find(|key| *key != "title") {
-            return wrong(&format!("values.{key}: threads are found by the `title` of their values alone"));
+            return Err(ApiError::invalid(format!(
+                "values.{key}: threads are found by the `title` of their values alone"
+            )));
         }
         if self.extract.as_ref().is_some_and(|extract| !extract.is_empty()) {
-            return wrong("extract is not offered: GET /threads/{id} has the values of a thread");
+            return Err(ApiError::invalid(
+                "extract is not offered: GET /threads/{id} has the values of a thread",
+            ));
         }
         check_selected("thread", self.select.as_deref().unwrap_or_default(), &KEYS)
     }
 
     /// Returns the search as the store makes it.
-    fn filter(self, gateway: &GatewayState) -> Result<ThreadQuery, Refusal> {
+    fn filter(self, gateway: &GatewayState) -> Result<ThreadQuery, ApiError> {
         self.check()?;
         let limit = self.limit.unwrap_or(LISTED.0);
         if !(1..=LISTED.1).contains(&limit) {
-            return wrong("limit must be a whole number from 1 to 1000");
+            return Err(ApiError::invalid("limit must be a whole number from 1 to 1000"));
         }
         let status = self
             .status
             .as_deref()
             .map(|word| ThreadRunStatus::ALL.into_iter().find(|one| one.name() == word));
         let Some(status) = status.map_or(Some(None), |found| found.map(Some)) else {
-            return wrong("status must be idle, busy, interrupted or error");
+            return Err(ApiError::invalid("status must be idle, busy, interrupted or error"));
         };
         let ascending = match self.sort_order.as_deref() {
             None | Some("desc") => false,
             Some("asc") => true,
-            Some(_) => return wrong("sort_order must be `asc` or `desc`"),
+            Some(_) => return Err(ApiError::invalid("sort_order must be `asc` or `desc`")),
         };
         let order = match self.sort_by.as_deref() {
             None | Some("updated_at") => ThreadOrder::Updated,
             Some("created_at") => ThreadOrder::Created,
             Some("thread_id") => ThreadOrder::Id,
             Some("status") => ThreadOrder::Status,
-            Some(_) => return wrong("sort_by must be `thread_id`, `status`, `created_at` or `updated_at`"),
+            Some(_) => {
+                return Err(ApiError::invalid(
+                    "sort_by must be `thread_id`, `status`, `created_at` or `updated_at`",
+                ));
+            }
         };
         let after = match self.cursor.as_deref().map(cursor::read) {
             None => None,
             Some(Some(_)) if order != ThreadOrder::Updated || ascending => {
-                return wrong("cursor needs `sort_by: updated_at` and `sort_order: desc`");
+                return Err(ApiError::invalid("cursor needs `sort_by: updated_at` and `sort_order: desc`"));
             }
             Some(Some(cursor)) => Some(cursor),
-            Some(None) => return wrong("cursor must be a value of the header X-Pagination-Cursor"),
+            Some(None) => {
+                return Err(ApiError::invalid("cursor must be a value of the header X-Pagination-Cursor"));
+            }
         };
         Ok(ThreadQuery {
             ids: self.ids,
             status,
-            busy: gateway.0.shared.client.busy_threads(),
+            busy: gateway.client().busy_threads(),
             fits: condition(self.metadata, self.values, self.query),
             order,
             ascending,
@@ -253,56 +254,38 @@ fn condition(
 pub(super) async fn search(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<ThreadSearch>, BodyRejection>,
-) -> Response {
-    let listed = async {
-        let search = body(posted)?;
-        let select = search.select.clone();
-        let filter = search.filter(&gateway)?;
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        let found = db.find_threads(&caller.user, &filter).await.map_err(|error| unavailable(&error))?;
-        let page = found.threads.iter().map(|thread| listed(&gateway, &caller, thread));
-        let page: Vec<Value> = page.map(|thread| selected(thread, select.as_deref())).collect();
-        let is_cursored = filter.order == ThreadOrder::Updated && !filter.ascending;
-        let last = found.threads.last().filter(|_| found.has_more && is_cursored);
-        let cursor = last.map(|thread| [(NEXT_CURSOR, cursor::write(&ThreadCursor::behind(thread)))]);
-        let next = next_page(filter.offset.saturating_add(filter.limit), found.has_more);
-        Ok((next, cursor, scrubbed(&page)).into_response())
-    };
-    answer(listed.await)
+    Json(search): Json<ThreadSearch>,
+) -> Result<impl IntoResponse, ApiError> {
+    let select = search.select.clone();
+    let filter = search.filter(&gateway)?;
+    let found = gateway.db().find_threads(&caller.user, &filter).await?;
+    let page = found.threads.iter().map(|thread| json!(listed(&gateway, &caller, thread)));
+    let page: Vec<Value> = page.map(|thread| selected(thread, select.as_deref())).collect();
+    let is_cursored = filter.order == ThreadOrder::Updated && !filter.ascending;
+    let last = found.threads.last().filter(|_| found.has_more && is_cursored);
+    let cursor = last.map(|thread| [(NEXT_CURSOR, cursor::write(&ThreadCursor::behind(thread)))]);
+    let next = next_page(filter.offset.saturating_add(filter.limit), found.has_more);
+    Ok((next, cursor, Scrubbed(page)))
 }
 
 /// Counts threads that the caller may read.
 pub(super) async fn count(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    posted: Result<Json<ThreadSearch>, BodyRejection>,
-) -> Response {
-    let counted = async {
-        let filter = ThreadSearch { limit: None, cursor: None, ..body(posted)? }.filter(&gateway)?;
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        Ok(Json(db.count_threads(&caller.user, &filter).await.map_err(|error| unavailable(&error))?))
-    };
-    answer(counted.await)
+    Json(search): Json<ThreadSearch>,
+) -> Result<Json<usize>, ApiError> {
+    let filter = ThreadSearch { limit: None, cursor: None, ..search }.filter(&gateway)?;
+    Ok(Json(gateway.db().count_threads(&caller.user, &filter).await?))
 }
 
 /// Shows a thread with its values.
 pub(super) async fn show(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-) -> Response {
-    let shown = async {
-        let thread = readable(&gateway, &caller, &id).await?;
-        let listed = gateway.0.shared.client.with_values(&thread).await;
-        Ok(scrubbed(&shown(&caller, &thread, listed.map_err(|error| unavailable(&error))?)))
-    };
-    answer(shown.await)
-}
-
-/// Returns the current values of a thread.
-pub(super) async fn values(gateway: &GatewayState, thread: &ClientThread) -> Result<Box<RawValue>, Refusal> {
-    gateway.0.shared.client.values(thread).await.map_err(|error| unavailable(&error))
+    ReadableThread(thread): ReadableThread,
+) -> Result<Scrubbed<ListedThread>, ApiError> {
+    let listed = gateway.client().with_values(&thread).await?;
+    Ok(Scrubbed(shown(&caller, &thread, listed)))
 }
 
 /// Change of a thread's notes.
@@ -317,49 +300,44 @@ pub(super) struct ThreadPatch {
 pub(super) async fn patch(
     State(gateway): State<GatewayState>,
     caller: Caller,
-    Path(id): Path<String>,
-    posted: Result<Json<ThreadPatch>, BodyRejection>,
-) -> Response {
-    let patched = async {
-        let (thread, mut patch) = (own(&gateway, &caller, &id).await?, body(posted)?.metadata);
-        let pinned = match patch.remove("deerflow_pinned") {
-            None => None,
-            Some(Value::Bool(pinned)) => Some(pinned),
-            Some(_) => {
-                let why = "metadata.deerflow_pinned is neither true nor false";
-                return wrong(why);
-            }
-        };
-        // Pinning alone is no use of a thread.
-        let updated = Some(clock::now()).filter(|_| !patch.is_empty() || pinned.is_none());
-        let mut all = metadata(&thread);
-        all.remove("deerflow_pinned");
-        all.extend(patch);
-        let change = ThreadChange { metadata: Some(notes(all)?), pinned, title: None, updated };
-        let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-        db.change_thread(&thread.id, change).await.map_err(|error| unavailable(&error))?;
-        own(&gateway, &caller, &id).await.map(|thread| scrubbed(&listed(&gateway, &caller, &thread)))
+    OwnThread(thread): OwnThread,
+    Json(ThreadPatch { metadata: mut patch }): Json<ThreadPatch>,
+) -> Result<Scrubbed<ListedThread>, ApiError> {
+    let pinned = match patch.remove("deerflow_pinned") {
+        None => None,
+        Some(Value::Bool(pinned)) => Some(pinned),
+        Some(_) => return Err(ApiError::invalid("metadata.deerflow_pinned is neither true nor false")),
     };
-    answer(patched.await)
+    // Pinning alone is no use of a thread.
+    let updated = Some(clock::now()).filter(|_| !patch.is_empty() || pinned.is_none());
+    let mut all = metadata(&thread);
+    all.remove("deerflow_pinned");
+    all.extend(patch);
+    let change = ThreadChange { metadata: Some(notes(all)?), pinned, title: None, updated };
+    gateway.db().change_thread(&thread.id, change).await?;
+    let thread = own(&gateway, &caller, &thread.id).await?;
+    Ok(Scrubbed(listed(&gateway, &caller, &thread)))
 }
 
 /// Deletes a thread of the caller's with all that it left behind.
 pub(super) async fn delete(
     State(gateway): State<GatewayState>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Response {
-    let deleted = async {
-        let thread = own(&gateway, &caller, &id).await?;
-        match gateway.0.shared.client.delete_thread(&thread.id).await.map_err(|error| unavailable(&error))? {
-            Deletion::Done => {
-                tracing::info!(thread = %thread.id, "deleted a thread on request");
-                let message = format!("Deleted local thread data for {}", thread.id);
-                Ok(Json(json!({ "success": true, "message": message })))
-            }
-            Deletion::InUse => refused(StatusCode::CONFLICT, IN_FLIGHT),
-            Deletion::Unknown => missing(),
+    OwnThread(thread): OwnThread,
+) -> Result<Json<Confirmation>, ApiError> {
+    delete_thread(&gateway, &thread.id).await
+}
+
+/// Deletes a thread with its log, its runs and its files. The answer's shape is DeerFlow's.
+pub(super) async fn delete_thread(
+    gateway: &GatewayState,
+    id: &ThreadId,
+) -> Result<Json<Confirmation>, ApiError> {
+    match gateway.client().delete_thread(id).await? {
+        Deletion::Done => {
+            tracing::info!(thread = %id, "deleted a thread on request");
+            Ok(Json(Confirmation::of(format!("Deleted local thread data for {id}"))))
         }
-    };
-    answer(deleted.await)
+        Deletion::InUse => Err(thread::in_flight()),
+        Deletion::Unknown => Err(thread::missing()),
+    }
 }

@@ -1,7 +1,6 @@
 //! Parts of DeerFlow's API that pudu does not have: they answer 404, and say why.
 
-use super::errors::refuse;
-use axum::{http::StatusCode, response::Response};
+use super::errors::ApiError;
 
 /// A part that pudu does not have.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +59,6 @@ impl Part {
 }
 
 /// Answers that there is no such part.
-pub(super) fn answer(part: Part) -> Response {
-    refuse(StatusCode::NOT_FOUND, part.told())
+pub(super) fn answer(part: Part) -> ApiError {
+    ApiError::not_found(part.told())
 }

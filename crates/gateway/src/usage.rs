@@ -1,8 +1,7 @@
 //! Spending of all users and the rest of their budgets, for the operator.
 
-use super::GatewayState;
-use crate::{json::Json, query::Query};
-use axum::{extract::State, http::StatusCode};
+use super::{GatewayState, errors::ApiError, json::Json, query::Query};
+use axum::extract::State;
 use pudu_client::{
     BudgetRules, BudgetState,
     base::{BudgetPeriod, BudgetScope, Usage},
@@ -34,20 +33,16 @@ pub(super) struct UsageQuery {
 pub(super) async fn list(
     State(gateway): State<GatewayState>,
     Query(asked): Query<UsageQuery>,
-) -> (StatusCode, Json<Value>) {
-    let current = gateway.0.watcher.current();
-    let db = &gateway.0.shared.db;
+) -> Result<Json<Value>, ApiError> {
     let facts = async {
         let known = gateway.known().await?;
-        anyhow::Ok(facts(db, &current.budgets, &known, asked.days.unwrap_or(DAYS.0)).await?)
+        let (db, budgets) = (&gateway.0.shared.db, &gateway.config().budgets);
+        anyhow::Ok(facts(db, budgets, &known, asked.days.unwrap_or(DAYS.0)).await?)
     };
-    match facts.await {
-        Ok(facts) => (StatusCode::OK, Json(facts)),
-        Err(error) => {
-            tracing::error!("failed to read usage: {error:#}");
-            (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
-        }
-    }
+    facts.await.map(Json).map_err(|error| {
+        tracing::error!("failed to read usage: {error:#}");
+        ApiError::internal("that could not be read just now")
+    })
 }
 
 /// Returns the spending of the last days, today included, and the state of each budget. `known` names the people.
@@ -111,12 +106,12 @@ fn sums<'s>(shares: &'s [SpendingShare], name: impl Fn(&'s SpendingShare) -> Opt
 }
 
 /// Returns the sum of costs in each currency.
-pub(super) fn costs<'c>(all: impl IntoIterator<Item = &'c Cost>) -> Value {
+pub(super) fn costs<'c>(all: impl IntoIterator<Item = &'c Cost>) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for cost in all {
         *sums.entry(&cost.currency).or_default() += cost.micros;
     }
-    sums.into_iter().map(|(currency, micros)| (currency.to_owned(), json!(whole(micros)))).collect()
+    sums.into_iter().map(|(currency, micros)| (currency.to_owned(), whole(micros))).collect()
 }
 
 fn told(name: &str, spent: &Spent<'_>) -> Value {

@@ -1,12 +1,10 @@
 //! Users, everything that is stored of one, and that one is forgotten.
 
-use super::{GatewayState, JsonReply, errors::refuse};
-use crate::json::Json;
-use anyhow::Result;
+use super::{GatewayState, errors::ApiError, json::Json};
 use axum::{
     body::Body,
     extract::{Path, State},
-    http::{StatusCode, header},
+    http::header,
     response::{IntoResponse, Response},
 };
 use pudu_client::{PersonError, base::MessageId};
@@ -16,57 +14,38 @@ use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 
 /// Lists all users with stored data.
-pub(super) async fn list(State(gateway): State<GatewayState>) -> JsonReply {
-    match gateway.known().await {
-        Ok(known) => {
-            let users: Vec<Value> = known.iter().map(KnownUser::told).collect();
-            (StatusCode::OK, Json(json!({ "users": users })))
-        }
-        Err(error) => failed(&error),
-    }
+pub(super) async fn list(State(gateway): State<GatewayState>) -> Result<Json<Value>, ApiError> {
+    let users: Vec<Value> = gateway.known().await?.iter().map(KnownUser::told).collect();
+    Ok(Json(json!({ "users": users })))
 }
 
 /// Returns an archive with everything of a person.
-pub(super) async fn export(State(gateway): State<GatewayState>, Path(wanted): Path<String>) -> Response {
-    let who = match gateway.pick(&wanted).await {
-        Ok(who) => who,
-        Err(reply) => return reply.into_response(),
-    };
-    let shared = &gateway.0.shared;
+pub(super) async fn export(
+    State(gateway): State<GatewayState>,
+    Path(wanted): Path<String>,
+) -> Result<Response, ApiError> {
+    let (who, shared) = (gateway.pick(&wanted).await?, &gateway.0.shared);
     let folder = home::scratch(&shared.home);
     let file = folder.join(format!("{}.zip", MessageId::fresh()));
-    let written = match tokio::fs::create_dir_all(&folder).await {
-        Ok(()) => {
-            // It comes to its end when the caller goes, so that nothing half-written stays.
-            let (own, to) = (shared.clone(), file.clone());
-            let work =
-                async move { rights::export(&own.db, &own.client.people(), &who, &to).await.map(drop) };
-            shared.tasks.spawn(work).await.unwrap_or_else(|error| Err(error.into()))
-        }
-        Err(error) => Err(error.into()),
-    };
-    if let Err(error) = written {
-        return failed(&error).into_response();
-    }
+    tokio::fs::create_dir_all(&folder).await.map_err(anyhow::Error::from)?;
+    // It comes to its end when the caller goes, so that nothing half-written stays.
+    let (own, to) = (shared.clone(), file.clone());
+    let work = async move { rights::export(&own.db, &own.client.people(), &who, &to).await.map(drop) };
+    shared.tasks.spawn(work).await.map_err(anyhow::Error::from)??;
     let opened = tokio::fs::File::open(&file).await;
     // The open file stays readable, and disappears afterwards.
     tokio::fs::remove_file(&file).await.ok();
-    match opened {
-        Ok(opened) => {
-            let kind = [(header::CONTENT_TYPE, "application/zip")];
-            (kind, Body::from_stream(ReaderStream::new(opened))).into_response()
-        }
-        Err(error) => failed(&error.into()).into_response(),
-    }
+    let kind = [(header::CONTENT_TYPE, "application/zip")];
+    let body = Body::from_stream(ReaderStream::new(opened.map_err(anyhow::Error::from)?));
+    Ok((kind, body).into_response())
 }
 
 /// Deletes everything of a person.
-pub(super) async fn forget(State(gateway): State<GatewayState>, Path(wanted): Path<String>) -> Response {
-    let who = match gateway.pick(&wanted).await {
-        Ok(who) => who,
-        Err(reply) => return reply.into_response(),
-    };
-    let shared = &gateway.0.shared;
+pub(super) async fn forget(
+    State(gateway): State<GatewayState>,
+    Path(wanted): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let (who, shared) = (gateway.pick(&wanted).await?, &gateway.0.shared);
     // It comes to its end when the caller goes.
     let own = shared.clone();
     let work = async move {
@@ -76,30 +55,21 @@ pub(super) async fn forget(State(gateway): State<GatewayState>, Path(wanted): Pa
         Ok(forgotten)
     };
     match shared.tasks.spawn(work).await.unwrap_or(Err(PersonError::Broken)) {
-        Ok(forgotten) => Json(rights::told(&forgotten)).into_response(),
-        Err(error @ PersonError::AtWork) => refuse(StatusCode::CONFLICT, &error.to_string()),
-        Err(error) => failed(&error.into()).into_response(),
+        Ok(forgotten) => Ok(Json(rights::told(&forgotten))),
+        Err(error @ PersonError::AtWork) => Err(ApiError::conflict(error.to_string())),
+        Err(error) => Err(anyhow::Error::from(error).into()),
     }
 }
 
 impl GatewayState {
-    pub(super) async fn known(&self) -> Result<Vec<KnownUser>> {
+    pub(super) async fn known(&self) -> anyhow::Result<Vec<KnownUser>> {
         let shared = &self.0.shared;
-        rights::known(&shared.db, &shared.home, self.0.watcher.current().timing.unpaired).await
+        rights::known(&shared.db, &shared.home, self.config().timing.unpaired).await
     }
 
-    async fn pick(&self, wanted: &str) -> Result<KnownUser, JsonReply> {
-        let known = self.known().await.map_err(|error| failed(&error))?;
-        let missing =
-            |error: anyhow::Error| (StatusCode::NOT_FOUND, Json(json!({ "detail": error.to_string() })));
+    async fn pick(&self, wanted: &str) -> Result<KnownUser, ApiError> {
+        let known = self.known().await?;
+        let missing = |error: anyhow::Error| ApiError::not_found(error.to_string());
         rights::pick(&known, wanted).cloned().map_err(missing)
     }
-}
-
-fn failed(error: &anyhow::Error) -> JsonReply {
-    tracing::error!("failed to look after a person's data: {error:#}");
-    (
-        StatusCode::INTERNAL_SERVER_ERROR,
-        Json(json!({ "detail": "that could not be done just now; the log says why" })),
-    )
 }

@@ -1,8 +1,7 @@
 //! State of sign-in: its rules, the key of sessions, and the recent attempts.
 
 use super::{
-    super::errors::refuse,
-    answer::broken,
+    super::errors::ApiError,
     cookies,
     limits::{AttemptKey, AttemptLimits},
     oidc::providers::Providers,
@@ -10,13 +9,13 @@ use super::{
 };
 use anyhow::Result;
 use axum::{
-    http::{HeaderMap, StatusCode, header},
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
 use pudu_client::base::UserId;
 use pudu_config::AuthConfig;
 use pudu_people::passwords::Passwords;
-use std::{path::Path, time::Duration};
+use std::path::Path;
 use tokio::time::Instant;
 
 /// Everything that sign-in keeps.
@@ -47,16 +46,13 @@ impl SignIn {
         self.limits.begin(&[AttemptKey::named("link", user.as_str())], Instant::now()).is_ok()
     }
 
-    /// Counts an attempt; returns the answer if there were too many.
-    pub(super) fn attempt(&self, keys: &[AttemptKey], what: &str) -> Option<Response> {
-        self.limits.begin(keys, Instant::now()).err().map(|left| too_many(what, left))
+    /// Counts an attempt, and refuses it if there were too many.
+    pub(super) fn attempt(&self, keys: &[AttemptKey], what: &str) -> Result<(), ApiError> {
+        self.limits.begin(keys, Instant::now()).map_err(|left| {
+            let detail = format!("Too many {what} attempts. Try again later.");
+            ApiError::too_many(detail).retry_after(left.as_secs().max(1))
+        })
     }
-}
-
-fn too_many(what: &str, left: Duration) -> Response {
-    let told = format!("Too many {what} attempts. Try again later.");
-    let seconds = left.as_secs().max(1).to_string();
-    ([(header::RETRY_AFTER, seconds)], refuse(StatusCode::TOO_MANY_REQUESTS, &told)).into_response()
 }
 
 /// Begins a session with an answer.
@@ -66,16 +62,11 @@ pub(super) fn with_session(
     account: &pudu_client::store::UserAccount,
     remember: Option<bool>,
     answer: impl IntoResponse,
-) -> Response {
+) -> Result<Response, ApiError> {
     let policy = cookies::CookiePolicy::of(headers, remember, sign_in.config.insecure_persistence);
     let now = pudu_kit::clock::now() / 1000;
-    let session = sign_in.key.issue(&account.user, account.token_version, now);
-    match session.and_then(|session| cookies::begin(policy, &session)) {
-        Ok(set) => {
-            let mut answer = answer.into_response();
-            cookies::put(set, &mut answer);
-            answer
-        }
-        Err(error) => broken(&error),
-    }
+    let session = sign_in.key.issue(&account.user, account.token_version, now)?;
+    let mut answer = answer.into_response();
+    cookies::put(cookies::begin(policy, &session)?, &mut answer);
+    Ok(answer)
 }

@@ -104,6 +104,15 @@ impl<T: PathParameters> Described for Path<T> {
     }
 }
 
+/// An extractor that finds what the path names.
+pub(crate) trait NamesInPath {}
+
+impl<T: NamesInPath> Described for T {
+    fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
+        parts.errors.extend([400, 404]);
+    }
+}
+
 /// Parameters of a path: one, or several in its order.
 pub(crate) trait PathParameters {
     /// Adds the schema of each.
