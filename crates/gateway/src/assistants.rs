@@ -5,13 +5,12 @@ use super::{
     caller::Caller,
     errors::ApiError,
     json::{self, Json},
-    threads::{next_page, selected},
+    threads::{PageHeader, next_page, selected},
     unsupported,
 };
 use axum::{
     body::Bytes,
     extract::{Path, State},
-    response::IntoResponse,
 };
 use pudu_client::base::UserId;
 use pudu_kit::clock;
@@ -99,7 +98,7 @@ pub(super) async fn search(
     State(gateway): State<GatewayState>,
     caller: Caller,
     body: Bytes,
-) -> Result<impl IntoResponse, ApiError> {
+) -> Result<(PageHeader, Json<Vec<Value>>), ApiError> {
     let wanted = AssistantSearch::read(&body)?;
     let mut found = gateway.assistants(&caller.user).await;
     found.retain(|assistant| wanted.finds(assistant));

@@ -181,7 +181,7 @@ pub(super) async fn create(
     State(gateway): State<GatewayState>,
     caller: Caller,
     requested: RequestedRun,
-) -> Result<impl IntoResponse, ApiError> {
+) -> Result<(HeaderMap, Scrubbed<Value>), ApiError> {
     let accepted = accept(&gateway, &caller, requested, false).await?;
     let row = row(&gateway, &accepted.thread, &accepted.run).await?;
     Ok((accepted.places("join"), Scrubbed(run::run(&row, &[]))))

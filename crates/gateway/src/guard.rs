@@ -299,7 +299,7 @@ pub(super) async fn session(
     );
     let mut answer = (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response();
     // A browser is one person at a time.
-    cookies::put(cookies::end(), &mut answer);
+    cookies::put(cookies::end(), answer.headers_mut());
     Ok(answer)
 }
 

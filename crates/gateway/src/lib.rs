@@ -171,34 +171,20 @@ impl GatewayState {
     fn agents(&self) -> Routes {
         let owner = middleware::from_fn_with_state(self.clone(), admit::owner);
         let writing = Routes::new("agents")
-            .at(
-                "/api/agents",
-                post(agents::create, says("Makes an agent.").gives_with(201, "Agent").fails(&[409])),
-            )
+            .at("/api/agents", post(agents::create, says("Makes an agent.").fails(&[409])))
             .at(
                 "/api/agents/{name}",
-                put(agents::update, says("Changes an agent.").gives("Agent"))
+                put(agents::update, says("Changes an agent."))
                     .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
             )
             .admitted(RouteAccess::Known, owner);
         Routes::new("agents")
-            .at(
-                "/api/agents",
-                get(
-                    agents::list,
-                    says("Lists the custom agents.").gives("{agents: [Agent], broken: [object]}"),
-                ),
-            )
+            .at("/api/agents", get(agents::list, says("Lists the custom agents.")))
             .at(
                 "/api/agents/check",
-                get(
-                    agents::check,
-                    says("Tells whether a name is available.")
-                        .gives("{available: boolean, name: string}")
-                        .fails(&[409, 422]),
-                ),
+                get(agents::check, says("Tells whether a name is available.").fails(&[409, 422])),
             )
-            .at("/api/agents/{name}", get(agents::show, says("Shows an agent.").gives("Agent").fails(&[422])))
+            .at("/api/agents/{name}", get(agents::show, says("Shows an agent.").fails(&[422])))
             .merge(writing)
             .behind(middleware::from_fn_with_state(self.clone(), agents::enabled))
     }
@@ -210,38 +196,30 @@ impl GatewayState {
                 "/api/skills/install",
                 post(
                     skills::install,
-                    says("Installs a skill from a thread's files.")
-                        .gives("{success: boolean, skill_name: string, message: string, findings: [object]}")
-                        .fails(&[403, 404, 409]),
+                    says("Installs a skill from a thread's files.").fails(&[403, 404, 409]),
                 ),
             )
-            .at(
-                "/api/skills/custom",
-                get(skills::custom, says("Lists the skills that can be changed.").gives("{skills: [Skill]}")),
-            )
+            .at("/api/skills/custom", get(skills::custom, says("Lists the skills that can be changed.")))
             .at(
                 "/api/skills/custom/{name}/history",
-                get(skills::history, says("Lists the changes of a skill.").gives("{history: [object]}")),
+                get(skills::history, says("Lists the changes of a skill.")),
             )
             .at(
                 "/api/skills/custom/{name}/rollback",
-                post(
-                    skills::rollback,
-                    says("Brings a skill back as it was before a change.").gives("Skill").fails(&[409]),
-                ),
+                post(skills::rollback, says("Brings a skill back as it was before a change.").fails(&[409])),
             );
         let of_channels = Routes::new("channels")
             .at(
                 "/api/channels/{name}/restart",
-                post(info::restart, says("Reconnects an account.").gives("Done").fails(&[422])),
+                post(info::restart, says("Reconnects an account.").fails(&[422])),
             )
             .at(
                 "/api/channels/{name}/people",
-                get(people::list, says("Lists the people admitted by a code.").gives("{people: [object]}")),
+                get(people::list, says("Lists the people admitted by a code.")),
             )
             .at(
                 "/api/channels/{name}/people/{person}",
-                delete(people::forget, says("Removes a person admitted by a code.").gives("Done")),
+                delete(people::forget, says("Removes a person admitted by a code.")),
             );
         Routes::new("administration")
             .at("/api/audit", get(audit::list, says("Lists the agents' actions and the decisions on them.").gives("{deeds: [object]}")))
@@ -279,7 +257,7 @@ impl GatewayState {
             .at("/api/threads", get(storage::threads, says("Lists the threads of an account, or of all.").gives("{threads: [object]}").fails(&[422])))
             .at(
                 "/api/storage/threads/{thread}",
-                delete(storage::delete, says("Deletes anybody's thread.").gives("Done").fails(&[409, 422])),
+                delete(storage::delete, says("Deletes anybody's thread.").fails(&[409, 422])),
             )
             .at(
                 "/api/threads/{thread}/tasks",
@@ -325,38 +303,21 @@ impl GatewayState {
             .at(
                 "/api/threads/{thread}/uploads",
                 // Files are as large as the configuration says.
-                post(
-                    uploads::put,
-                    says("Adds files to a thread's uploads.")
-                        .gives("{success: boolean, files: [File], message: string, skipped_files: [any]}"),
-                )
-                .without_limit(),
+                post(uploads::put, says("Adds files to a thread's uploads.")).without_limit(),
             )
             .at(
                 "/api/threads/{thread}/uploads/list",
-                get(
-                    uploads::list,
-                    says("Lists the uploads of a thread.")
-                        .gives("{count: integer, files: [File]}")
-                        .fails(&[422]),
-                ),
+                get(uploads::list, says("Lists the uploads of a thread.").fails(&[422])),
             )
             .at(
                 "/api/threads/{thread}/uploads/{name}",
-                delete(uploads::remove, says("Deletes an upload.").gives("Done").fails(&[422])),
+                delete(uploads::remove, says("Deletes an upload.").fails(&[422])),
             )
             .behind(middleware::from_fn_with_state(self.clone(), owned::check))
-            .merge(
-                Routes::new("files").at(
-                    "/api/threads/{thread}/uploads/limits",
-                    get(
-                        uploads::limits,
-                        says("Tells the limits of uploads.")
-                            .gives("{max_files: integer, max_file_size: integer, max_total_size: integer}")
-                            .fails(&[422]),
-                    ),
-                ),
-            )
+            .merge(Routes::new("files").at(
+                "/api/threads/{thread}/uploads/limits",
+                get(uploads::limits, says("Tells the limits of uploads.").fails(&[422])),
+            ))
     }
 
     /// The routes of identified callers and of callers on this machine.
@@ -367,13 +328,10 @@ impl GatewayState {
         };
         let shown = Routes::new("channels").at("/api/channels", channels()).at("/api/channels/", channels());
         Routes::new("skills")
-            .at("/api/skills", get(skills::list, says("Lists the skills.").gives("{skills: [Skill]}")))
+            .at("/api/skills", get(skills::list, says("Lists the skills.")))
             .merge(Routes::new("chat").at(
                 "/api/commands",
-                get(
-                    info::commands,
-                    says("Lists the slash commands, followed by the skills.").gives("{commands: [object]}"),
-                ),
+                get(info::commands, says("Lists the slash commands, followed by the skills.")),
             ))
             .merge(shown)
             .merge(Self::local())
@@ -409,14 +367,7 @@ impl GatewayState {
                 "/page/{version}/{*file}",
                 get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
             )
-            .at(
-                "/health",
-                get(
-                    health::health,
-                    says("Reports that the process is alive.")
-                        .gives("{status: string, service: string, uptime_seconds: integer}"),
-                ),
-            )
+            .at("/health", get(health::health, says("Reports that the process is alive.")))
             .at(
                 "/ready",
                 get(

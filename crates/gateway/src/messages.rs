@@ -14,7 +14,7 @@ use pudu_client::{
     },
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -148,28 +148,20 @@ fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, ApiE
     }
 }
 
-/// A page of a thread's messages, and the position of the page before it.
-#[derive(Serialize)]
-pub(super) struct ListedPage {
-    data: Vec<Value>,
-    has_more: bool,
-    next_before_seq: Option<i64>,
-}
-
 /// Lists the messages of a thread, the newest page first.
 pub(super) async fn page(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(asked): Query<RowsQuery>,
     ReadableThread(thread): ReadableThread,
-) -> Result<Scrubbed<ListedPage>, ApiError> {
+) -> Result<Scrubbed<Value>, ApiError> {
     if asked.after_seq.is_some() {
         return Err(ApiError::invalid("pages go back: send before_seq"));
     }
     let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
-    let next_before_seq = events.first().map(|event| event.number).filter(|_| has_more);
+    let next = events.first().map(|event| event.number).filter(|_| has_more);
     let data = dressed(&gateway, &caller, &thread, events).await?;
-    Ok(Scrubbed(ListedPage { data, has_more, next_before_seq }))
+    Ok(Scrubbed(json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
 }
 
 /// Lists the messages of a thread as a bare list.
@@ -183,23 +175,16 @@ pub(super) async fn list(
     dressed(&gateway, &caller, &thread, events).await.map(Scrubbed)
 }
 
-/// A page of a run's messages.
-#[derive(Serialize)]
-pub(super) struct ListedRunPage {
-    data: Vec<Value>,
-    has_more: bool,
-}
-
 /// Lists the messages of a run.
 pub(super) async fn of_run(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Query(asked): Query<RowsQuery>,
     ReadableRun { thread, row }: ReadableRun,
-) -> Result<Scrubbed<ListedRunPage>, ApiError> {
+) -> Result<Scrubbed<Value>, ApiError> {
     let RowPage { events, has_more } = selected(&gateway, &thread, &asked, Some(&row.id)).await?;
     let data = dressed(&gateway, &caller, &thread, events).await?;
-    Ok(Scrubbed(ListedRunPage { data, has_more }))
+    Ok(Scrubbed(json!({ "data": data, "has_more": has_more })))
 }
 
 /// Lists the events of a run, oldest first.

@@ -5,6 +5,7 @@
 //! extractors read.
 
 mod about;
+mod answer;
 mod document;
 mod input;
 mod page;

@@ -1,7 +1,9 @@
 //! Threads belong to their users, and the members of a room read the room's threads. A thread that the caller may not
 //! read is reported as missing.
 
-use super::{GatewayState, auth::CallerProof, caller::Caller, errors::ApiError, openapi::NamesInPath, thread};
+use super::{
+    GatewayState, auth::CallerProof, caller::Caller, errors::ApiError, openapi::NamesInPath, thread,
+};
 use axum::{
     extract::{FromRequestParts, RawPathParams, Request, State},
     http::request::Parts,

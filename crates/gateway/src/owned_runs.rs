@@ -25,7 +25,6 @@ pub(super) struct ReadableRun {
     pub(super) row: RunRow,
 }
 
-
 impl ReadableRun {
     /// Refuses a caller who may read the run and not change it.
     pub(super) fn check_owner(&self, caller: &Caller) -> Result<(), ApiError> {

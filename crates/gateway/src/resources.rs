@@ -23,76 +23,55 @@ impl GatewayState {
     /// Routes about models, assistants and other resources of the agent.
     fn model_routes() -> Routes {
         let of_assistants = Routes::new("assistants")
-            .at("/assistants/search", post(assistants::search, says("Finds assistants.").gives("[Assistant]")))
-            .at("/assistants/count", post(assistants::count, says("Counts assistants.").gives("integer")))
+            .at(
+                "/assistants/search",
+                post(assistants::search, says("Finds assistants.").gives("[Assistant]")),
+            )
+            .at("/assistants/count", post(assistants::count, says("Counts assistants.")))
             .at(
                 "/assistants/{assistant}",
-                get(assistants::show, says("Shows an assistant.").gives("Assistant"))
-                    .patch(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404]))
-                    .delete(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404])),
+                get(assistants::show, says("Shows an assistant."))
+                    .patch(
+                        assistants::fixed,
+                        says("Is not offered: assistants are the agents.").fails(&[404]),
+                    )
+                    .delete(
+                        assistants::fixed,
+                        says("Is not offered: assistants are the agents.").fails(&[404]),
+                    ),
             )
             .at(
                 "/assistants/{assistant}/graph",
-                get(
-                    assistants::graph,
-                    says("Shows an empty graph of an assistant.")
-                        .gives("{graph_id: string, nodes: [object], edges: [object]}"),
-                ),
+                get(assistants::graph, says("Shows an empty graph of an assistant.")),
             )
             .at(
                 "/assistants/{assistant}/subgraphs",
-                get(assistants::subgraphs, says("Shows the subgraphs of an assistant, which has none.").gives("object")),
+                get(
+                    assistants::subgraphs,
+                    says("Shows the subgraphs of an assistant, which has none.").gives("object"),
+                ),
             )
             .at(
                 "/assistants/{assistant}/subgraphs/{namespace}",
-                get(assistants::subgraph, says("Shows a subgraph of an assistant, which has none.").gives("object")),
+                get(
+                    assistants::subgraph,
+                    says("Shows a subgraph of an assistant, which has none.").gives("object"),
+                ),
             )
             .at(
                 "/assistants/{assistant}/schemas",
-                get(
-                    assistants::schemas,
-                    says("Shows empty schemas of an assistant.")
-                        .gives("{graph_id: string, input_schema: object, output_schema: object, state_schema: object, config_schema: object}"),
-                ),
+                get(assistants::schemas, says("Shows empty schemas of an assistant.")),
             );
         Routes::new("models")
-            .at(
-                "/models",
-                get(models::list, says("Lists the models.").gives("{models: [Model], token_usage: object}")),
-            )
-            .at("/models/{name}", get(models::show, says("Shows a model.").gives("Model")))
-            .at(
-                "/features",
-                get(
-                    models::features,
-                    says("Tells which parts are switched on.")
-                        .gives("{agents_api: object, browser_control: object, mcp_tasks: object}"),
-                ),
-            )
-            .at(
-                "/suggestions/config",
-                get(
-                    assist::config,
-                    says("Tells whether questions are suggested.")
-                        .gives("{enabled: boolean, max_suggestions: integer}"),
-                ),
-            )
+            .at("/models", get(models::list, says("Lists the models.")))
+            .at("/models/{name}", get(models::show, says("Shows a model.")))
+            .at("/features", get(models::features, says("Tells which parts are switched on.")))
+            .at("/suggestions/config", get(assist::config, says("Tells whether questions are suggested.")))
             .at(
                 "/threads/{thread}/suggestions",
-                post(
-                    assist::suggest,
-                    says("Suggests questions that may follow.").gives("{suggestions: [string]}"),
-                ),
+                post(assist::suggest, says("Suggests questions that may follow.")),
             )
-            .at(
-                "/input-polish",
-                post(
-                    assist::polish,
-                    says("Words a text anew.")
-                        .gives("{rewritten_text: string, changed: boolean}")
-                        .fails(&[404]),
-                ),
-            )
+            .at("/input-polish", post(assist::polish, says("Words a text anew.").fails(&[404])))
             .merge(of_assistants)
     }
 
@@ -103,9 +82,7 @@ impl GatewayState {
                 "/threads/{thread}/artifacts/{*path}",
                 put(
                     artifacts::put,
-                    says("Writes a text file of a thread's outputs anew.")
-                        .gives("{path: string, sha256: string, size: integer}")
-                        .fails(&[409, 412]),
+                    says("Writes a text file of a thread's outputs anew.").fails(&[409, 412]),
                 )
                 .limit(artifacts::MAX_EDIT_BODY_BYTES)
                 .get(
@@ -119,14 +96,8 @@ impl GatewayState {
         let profile = Routes::new("profile")
             .at(
                 "/user-profile",
-                get(
-                    profile::show,
-                    says("Shows what the caller wrote of themselves.").gives("{content: string|null}"),
-                )
-                .put(
-                    profile::write,
-                    says("Keeps what the caller writes of themselves.").gives("{content: string|null}"),
-                ),
+                get(profile::show, says("Shows what the caller wrote of themselves."))
+                    .put(profile::write, says("Keeps what the caller writes of themselves.")),
             )
             .behind(middleware::from_fn_with_state(self.clone(), agents::enabled));
         of_threads.merge(profile).merge(Self::memory_routes()).merge(Self::link_routes())
@@ -185,18 +156,11 @@ impl GatewayState {
         Routes::new("channels")
             .at(
                 "/channels/providers",
-                get(
-                    chat_links::providers,
-                    says("Lists the accounts whose people can be linked with users.")
-                        .gives("{enabled: boolean, providers: [object]}"),
-                ),
+                get(chat_links::providers, says("Lists the accounts whose people can be linked with users.")),
             )
             .at(
                 "/channels/connections",
-                get(
-                    chat_links::list,
-                    says("Lists the people of chats who are the caller.").gives("{connections: [object]}"),
-                ),
+                get(chat_links::list, says("Lists the people of chats who are the caller.")),
             )
             .at(
                 "/channels/connections/{connection}",
@@ -207,10 +171,7 @@ impl GatewayState {
             )
             .at(
                 "/channels/{name}/connect",
-                post(
-                    chat_links::connect,
-                    says("Makes a code that links a person of a chat.").gives("Connect").fails(&[409]),
-                ),
+                post(chat_links::connect, says("Makes a code that links a person of a chat.").fails(&[409])),
             )
     }
 
@@ -220,37 +181,24 @@ impl GatewayState {
         let of_skills = Routes::new("skills")
             .at(
                 "/skills/{name}",
-                put(skills::switch, says("Switches a skill on or off.").gives("Skill"))
-                    .get(skills::show, says("Shows a skill.").gives("Skill")),
+                put(skills::switch, says("Switches a skill on or off."))
+                    .get(skills::show, says("Shows a skill.")),
             )
-            .at(
-                "/skills/reload",
-                post(
-                    skills::reload,
-                    says("Reads the skills anew.")
-                        .gives("{success: boolean, scope: string, message: string}"),
-                ),
-            )
+            .at("/skills/reload", post(skills::reload, says("Reads the skills anew.")))
             .at(
                 "/skills/custom/{name}",
-                get(skills::show_custom, says("Shows a skill with its text.").gives("Skill"))
-                    .put(
-                        skills::write_custom,
-                        says("Writes a skill's text anew.").gives("Skill").fails(&[409]),
-                    )
-                    .delete(skills::remove_custom, says("Deletes a skill.").gives("Done").fails(&[409])),
+                get(skills::show_custom, says("Shows a skill with its text."))
+                    .put(skills::write_custom, says("Writes a skill's text anew.").fails(&[409]))
+                    .delete(skills::remove_custom, says("Deletes a skill.").fails(&[409])),
             );
         Routes::new("MCP servers")
             .at(
                 "/mcp/config",
-                get(mcp::show, says("Shows the MCP servers without secrets.").gives("Servers"))
-                    .put(mcp::replace, says("Replaces the MCP servers.").gives("Servers").fails(&[409]))
-                    .patch(
-                        mcp::switch,
-                        says("Switches an MCP server on or off.").gives("Servers").fails(&[404, 409]),
-                    ),
+                get(mcp::show, says("Shows the MCP servers without secrets."))
+                    .put(mcp::replace, says("Replaces the MCP servers.").fails(&[409]))
+                    .patch(mcp::switch, says("Switches an MCP server on or off.").fails(&[404, 409])),
             )
-            .at("/mcp/cache/reset", post(mcp::reset, says("Connects all MCP servers anew.").gives("Done")))
+            .at("/mcp/cache/reset", post(mcp::reset, says("Connects all MCP servers anew.")))
             .merge(of_skills)
     }
 

@@ -9,16 +9,10 @@ use axum::middleware;
 
 /// Returns LangGraph's routes about the server itself.
 pub(super) fn server_routes() -> Routes {
-    Routes::new("daemon")
-        .at("/ok", get(health::ok, says("Reports that the server answers.").gives("{ok: boolean}")))
-        .at(
-            "/info",
-            get(
-                health::info,
-                says("Returns the version and the optional parts of LangGraph's API.")
-                    .gives("{service: string, version: string, flags: object}"),
-            ),
-        )
+    Routes::new("daemon").at("/ok", get(health::ok, says("Reports that the server answers."))).at(
+        "/info",
+        get(health::info, says("Returns the version and the optional parts of LangGraph's API.")),
+    )
 }
 
 impl GatewayState {
@@ -35,42 +29,50 @@ impl GatewayState {
 
     fn thread_routes() -> Routes {
         Routes::new("threads")
-            .at("/threads", post(threads::create, says("Makes a thread.").gives("Thread").fails(&[409])))
-            .at("/threads/search", post(threads::search, says("Finds the caller's threads; `select` leaves some of their keys.").gives("[object]")))
-            .at("/threads/count", post(threads::count, says("Counts the caller's threads.").gives("integer")))
+            .at("/threads", post(threads::create, says("Makes a thread.").fails(&[409])))
+            .at(
+                "/threads/search",
+                post(
+                    threads::search,
+                    says("Finds the caller's threads; `select` leaves some of their keys.").gives("[object]"),
+                ),
+            )
+            .at("/threads/count", post(threads::count, says("Counts the caller's threads.")))
             .at(
                 "/threads/{thread}",
-                get(threads::show, says("Shows a thread with its values.").gives("Thread"))
-                    .patch(threads::patch, says("Changes the notes of a thread.").gives("Thread"))
-                    .delete(
-                        threads::delete,
-                        says("Deletes a thread with its files and runs.").gives("Done").fails(&[409]),
-                    ),
+                get(threads::show, says("Shows a thread with its values."))
+                    .patch(threads::patch, says("Changes the notes of a thread."))
+                    .delete(threads::delete, says("Deletes a thread with its files and runs.").fails(&[409])),
             )
-            .at("/threads/{thread}/copy", post(thread_edits::copy, says("Copies a thread.").gives("Thread").fails(&[409])))
+            .at("/threads/{thread}/copy", post(thread_edits::copy, says("Copies a thread.").fails(&[409])))
             .at(
                 "/threads/{thread}/branches",
                 post(
                     branches::branch,
-                    says("Makes a thread of another one's messages up to one of them.")
-                        .gives("{thread_id: string, parent_thread_id: string, parent_checkpoint_id: string, branched_from_message_id: string, workspace_clone_mode: string, history_seed_mode: string}")
-                        .fails(&[409]),
+                    says("Makes a thread of another one's messages up to one of them.").fails(&[409]),
                 ),
             )
-            .at("/threads/{thread}/token-usage", get(thread_facts::tokens, says("Tells what a thread's runs spent.").gives("{thread_id: string, total_tokens: integer, total_input_tokens: integer, total_output_tokens: integer, total_runs: integer, by_model: object, by_caller: object, costs: object}")))
+            .at(
+                "/threads/{thread}/token-usage",
+                get(thread_facts::tokens, says("Tells what a thread's runs spent.")),
+            )
             .at(
                 "/threads/{thread}/goal",
                 get(thread_facts::show_goal, says("Shows the goal of a thread's runs.").gives("Goal"))
-                    .put(thread_facts::set_goal, says("Sets the goal of a thread's runs.").gives("Goal").fails(&[409]))
-                    .delete(thread_facts::clear_goal, says("Clears the goal of a thread's runs.").gives("Goal").fails(&[409])),
+                    .put(
+                        thread_facts::set_goal,
+                        says("Sets the goal of a thread's runs.").gives("Goal").fails(&[409]),
+                    )
+                    .delete(
+                        thread_facts::clear_goal,
+                        says("Clears the goal of a thread's runs.").gives("Goal").fails(&[409]),
+                    ),
             )
             .at(
                 "/threads/{thread}/compact",
                 post(
                     thread_facts::compact,
-                    says("Summarises the older messages of a thread for the model.")
-                        .gives("{thread_id: string, compacted: boolean, reason: string|null, removed_message_count: integer, preserved_message_count: integer, summary_updated: boolean, checkpoint_id: string, total_tokens: integer}")
-                        .fails(&[409, 502]),
+                    says("Summarises the older messages of a thread for the model.").fails(&[409, 502]),
                 ),
             )
     }
@@ -174,25 +176,25 @@ impl GatewayState {
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback",
-                get(feedback::list, says("Lists the caller's judgements on a run.").gives("[Feedback]"))
-                    .put(feedback::put, says("Keeps the caller's judgement on a run.").gives("Feedback"))
-                    .post(feedback::put, says("Keeps the caller's judgement on a run, as PUT does.").gives("Feedback"))
-                    .delete(feedback::delete, says("Deletes the caller's judgement on a run.").gives("Done")),
+                get(feedback::list, says("Lists the caller's judgements on a run."))
+                    .put(feedback::put, says("Keeps the caller's judgement on a run."))
+                    .post(feedback::put, says("Keeps the caller's judgement on a run, as PUT does."))
+                    .delete(feedback::delete, says("Deletes the caller's judgement on a run.")),
             )
             .at(
                 "/runs/{run}/feedback",
                 get(
                     feedback::list,
-                    says("Lists the caller's judgements on a run by its id alone.").gives("[Feedback]"),
+                    says("Lists the caller's judgements on a run by its id alone."),
                 ),
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback/stats",
-                get(feedback::stats, says("Counts the caller's judgements on a run.").gives("{run_id: string, total: integer, positive: integer, negative: integer}")),
+                get(feedback::stats, says("Counts the caller's judgements on a run.")),
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback/{feedback}",
-                delete(feedback::delete_one, says("Deletes one judgement of the caller's.").gives("Done")),
+                delete(feedback::delete_one, says("Deletes one judgement of the caller's.")),
             )
     }
 
@@ -202,9 +204,7 @@ impl GatewayState {
                 "/threads/{thread}/approvals",
                 get(
                     approvals::list,
-                    says("Lists what a thread's runs wait to have approved, oldest first.")
-                        .gives("[Approval]")
-                        .fails(&[422]),
+                    says("Lists what a thread's runs wait to have approved, oldest first.").fails(&[422]),
                 ),
             )
             .at(
@@ -212,7 +212,6 @@ impl GatewayState {
                 post(
                     approvals::decide,
                     says("Approves or denies a call that waits. The first decision stays.")
-                        .gives("Approval")
                         .fails(&[409, 410, 422]),
                 ),
             )

@@ -12,7 +12,7 @@ use super::{
     scrubbed::Scrubbed,
     thread,
 };
-use axum::{extract::State, http::HeaderName, response::IntoResponse};
+use axum::{extract::State, http::HeaderName};
 use pudu_client::{
     base::{ThreadFolder, ThreadId},
     store::{
@@ -118,8 +118,11 @@ pub(super) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> R
     }
 }
 
+/// Header about the next page, if there is one.
+pub(super) type PageHeader = Option<[(HeaderName, String); 1]>;
+
 /// Returns the header with the position of the next page, if there is one.
-pub(super) fn next_page(next: usize, has_more: bool) -> Option<[(HeaderName, String); 1]> {
+pub(super) fn next_page(next: usize, has_more: bool) -> PageHeader {
     has_more.then(|| [(NEXT_PAGE, next.to_string())])
 }
 
@@ -255,7 +258,7 @@ pub(super) async fn search(
     State(gateway): State<GatewayState>,
     caller: Caller,
     Json(search): Json<ThreadSearch>,
-) -> Result<impl IntoResponse, ApiError> {
+) -> Result<((PageHeader, PageHeader), Scrubbed<Vec<Value>>), ApiError> {
     let select = search.select.clone();
     let filter = search.filter(&gateway)?;
     let found = gateway.db().find_threads(&caller.user, &filter).await?;
@@ -265,7 +268,7 @@ pub(super) async fn search(
     let last = found.threads.last().filter(|_| found.has_more && is_cursored);
     let cursor = last.map(|thread| [(NEXT_CURSOR, cursor::write(&ThreadCursor::behind(thread)))]);
     let next = next_page(filter.offset.saturating_add(filter.limit), found.has_more);
-    Ok((next, cursor, Scrubbed(page)))
+    Ok(((next, cursor), Scrubbed(page)))
 }
 
 /// Counts threads that the caller may read.

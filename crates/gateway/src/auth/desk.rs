@@ -8,12 +8,10 @@ use super::{
     session::SessionKey,
 };
 use anyhow::Result;
-use axum::{
-    http::HeaderMap,
-    response::{IntoResponse, Response},
-};
-use pudu_client::base::UserId;
+use axum::http::HeaderMap;
+use pudu_client::{base::UserId, store::UserAccount};
 use pudu_config::AuthConfig;
+use pudu_kit::clock;
 use pudu_people::passwords::Passwords;
 use std::path::Path;
 use tokio::time::Instant;
@@ -56,17 +54,16 @@ impl SignIn {
 }
 
 /// Begins a session with an answer.
-pub(super) fn with_session(
+pub(super) fn with_session<T>(
     sign_in: &SignIn,
     headers: &HeaderMap,
-    account: &pudu_client::store::UserAccount,
+    account: &UserAccount,
     remember: Option<bool>,
-    answer: impl IntoResponse,
-) -> Result<Response, ApiError> {
+    answer: T,
+) -> Result<(HeaderMap, T), ApiError> {
     let policy = cookies::CookiePolicy::of(headers, remember, sign_in.config.insecure_persistence);
-    let now = pudu_kit::clock::now() / 1000;
-    let session = sign_in.key.issue(&account.user, account.token_version, now)?;
-    let mut answer = answer.into_response();
-    cookies::put(cookies::begin(policy, &session)?, &mut answer);
-    Ok(answer)
+    let session = sign_in.key.issue(&account.user, account.token_version, clock::now() / 1000)?;
+    let mut set = HeaderMap::new();
+    cookies::put(cookies::begin(policy, &session)?, &mut set);
+    Ok((set, answer))
 }

@@ -21,7 +21,7 @@ use axum::{
     extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use pudu_client::store::{AddedAccount, Db, StoreError, UserAccount};
 use pudu_people::{
@@ -31,6 +31,7 @@ use pudu_people::{
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
@@ -78,7 +79,7 @@ pub(super) async fn login(
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
-) -> Result<Response, ApiError> {
+) -> Result<(HeaderMap, Json<BegunSession>), ApiError> {
     let (begun, sign_in) = (Instant::now(), &gateway.0.sign_in);
     let name = AttemptKey::named("login", &form.username);
     let from = AttemptKey::From("login", client(sign_in, &headers, peer.ip()));
@@ -152,7 +153,7 @@ pub(super) async fn register(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     Json(new): Json<NewAccount>,
-) -> Result<Response, ApiError> {
+) -> Result<(HeaderMap, Created<Value>), ApiError> {
     if !gateway.config().registration {
         let told = "Self-registration is disabled on this deployment";
         return Err(ApiError::coded(StatusCode::FORBIDDEN, "registration_disabled", told));
@@ -173,7 +174,7 @@ pub(super) async fn initialize(
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
     Json(first): Json<FirstAdministrator>,
-) -> Result<Response, ApiError> {
+) -> Result<(HeaderMap, Created<Value>), ApiError> {
     let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
     let db = gateway.db();
     if db.has_administrator().await? {
@@ -253,10 +254,10 @@ async fn audited_add(
 }
 
 /// Signs a user out of this browser.
-pub(super) async fn logout() -> Response {
-    let mut answer = Json(NoticeAnswer { message: "Successfully logged out" }).into_response();
-    cookies::put(cookies::end(), &mut answer);
-    answer
+pub(super) async fn logout() -> (HeaderMap, Json<NoticeAnswer>) {
+    let mut headers = HeaderMap::new();
+    cookies::put(cookies::end(), &mut headers);
+    (headers, Json(NoticeAnswer { message: "Successfully logged out" }))
 }
 
 /// Returns the client's address, for counting.
@@ -281,7 +282,7 @@ fn made(
     headers: &HeaderMap,
     account: &UserAccount,
     remember: bool,
-) -> Result<Response, ApiError> {
+) -> Result<(HeaderMap, Created<Value>), ApiError> {
     with_session(sign_in, headers, account, Some(remember), Created(accounts::shown(account)))
 }
 

@@ -113,7 +113,7 @@ pub(super) async fn begin(
     let login = LoginState::begin(&name, (config.has_nonce, config.has_pkce), uri, wishes, seconds())?;
     let cookie = login.cookie(&sign_in.key, origin::is_https(&headers))?;
     let mut answer = found(provider.login_address(&addresses, &login).as_str());
-    cookies::put([cookie], &mut answer);
+    cookies::put([cookie], answer.headers_mut());
     Ok(answer)
 }
 
@@ -156,11 +156,11 @@ pub(super) async fn finish(
             visitor.prove();
             welcome(&gateway, &headers, login.as_ref(), &account)
         }
-        Err(SignInEnd::Back(response)) => Ok(response),
+        Err(SignInEnd::Back(response)) => Ok((HeaderMap::new(), response)),
         Err(SignInEnd::Error(error)) => Err(error),
     };
     let mut response = place.into_response();
-    cookies::put(login_state::end(&name, origin::is_https(&headers)), &mut response);
+    cookies::put(login_state::end(&name, origin::is_https(&headers)), response.headers_mut());
     Ok(response)
 }
 
@@ -183,7 +183,7 @@ fn welcome(
     headers: &HeaderMap,
     login: Option<&LoginState>,
     account: &UserAccount,
-) -> Result<Response, ApiError> {
+) -> Result<(HeaderMap, Response), ApiError> {
     let sign_in = &gateway.0.sign_in;
     let next: String =
         form_urlencoded::byte_serialize(login.map_or("/", |login| &login.next).as_bytes()).collect();

@@ -12,7 +12,6 @@ use axum::{
     Extension,
     extract::{ConnectInfo, State},
     http::{HeaderMap, StatusCode},
-    response::Response,
 };
 use pudu_client::store::{ChangedPassword, PasswordChange, UserAccount};
 use pudu_people::{
@@ -42,7 +41,7 @@ pub(super) async fn change(
     Extension(proof): Extension<CallerProof>,
     headers: HeaderMap,
     Json(new): Json<NewPassword>,
-) -> Result<Response, ApiError> {
+) -> Result<(HeaderMap, Json<NoticeAnswer>), ApiError> {
     let CallerProof::Session(account) = proof else {
         return Err(wrong("Password changes are only available to whoever has signed in with one."));
     };

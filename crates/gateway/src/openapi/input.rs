@@ -1,6 +1,8 @@
 //! Inputs of a request, as the extractors of its handler read them.
 
+use super::answer::DescribedAnswer;
 use crate::{
+    GatewayState,
     caller::Caller,
     json::{Form, Json},
     query::Query,
@@ -9,6 +11,7 @@ use axum::{
     Extension,
     body::Bytes,
     extract::{ConnectInfo, Multipart, Path, RawQuery, Request, State},
+    handler::Handler,
     http::{HeaderMap, Method},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -145,21 +148,40 @@ impl<A: PathParameters, B: PathParameters, C: PathParameters> PathParameters for
     }
 }
 
-/// The arguments of a handler, as axum names them: `((),)` for none, or a marker before them.
-macro_rules! arguments {
-    ($($argument:ident)+) => {
-        impl<Marker, $($argument: Described),+> Described for (Marker, $($argument),+) {
-            fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
-                $($argument::describe(schemas, parts);)+
+/// A handler whose inputs and answer are described by its types.
+pub(crate) trait Endpoint<T>: Handler<T, GatewayState> {
+    /// Adds the inputs that the extractors of the handler read.
+    fn inputs(schemas: &mut SchemaGenerator, parts: &mut RequestParts);
+
+    /// Returns the status and the schema of the answer, if it is JSON of a type.
+    fn answer(schemas: &mut SchemaGenerator) -> Option<(u16, Schema)>;
+}
+
+/// The arguments of a handler, as axum names them: behind a marker.
+macro_rules! endpoints {
+    ($($argument:ident)*) => {
+        impl<H, Answering, Answered, Marker, $($argument),*> Endpoint<(Marker, $($argument,)*)> for H
+        where
+            H: Fn($($argument),*) -> Answering + Handler<(Marker, $($argument,)*), GatewayState>,
+            Answering: Future<Output = Answered>,
+            Answered: DescribedAnswer,
+            $($argument: Described,)*
+        {
+            fn inputs(_schemas: &mut SchemaGenerator, _parts: &mut RequestParts) {
+                $($argument::describe(_schemas, _parts);)*
+            }
+
+            fn answer(schemas: &mut SchemaGenerator) -> Option<(u16, Schema)> {
+                Answered::describe(schemas)
             }
         }
     };
 }
 
-impl Described for ((),) {}
-arguments!(A);
-arguments!(A B);
-arguments!(A B C);
-arguments!(A B C D);
-arguments!(A B C D E);
-arguments!(A B C D E F);
+endpoints!();
+endpoints!(A);
+endpoints!(A B);
+endpoints!(A B C);
+endpoints!(A B C D);
+endpoints!(A B C D E);
+endpoints!(A B C D E F);

@@ -1,17 +1,19 @@
 //! Routes with their descriptions: one call registers both.
 
-use super::{Described, RouteAbout, input::RequestParts};
+use super::{
+    RouteAbout,
+    input::{Endpoint, RequestParts},
+};
 use crate::{GatewayState, body_limit, unsupported};
 use axum::{
     Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Request, rejection::BytesRejection},
-    handler::Handler,
     http::Method,
     response::IntoResponse,
     routing::{MethodFilter, MethodRouter, Route, any, on},
 };
-use schemars::SchemaGenerator;
+use schemars::{Schema, SchemaGenerator};
 use std::{convert::Infallible, sync::Arc};
 use tower::{Layer, Service};
 
@@ -34,7 +36,8 @@ pub(super) struct RouteOperation {
     pub(super) about: Arc<RouteAbout>,
     pub(super) tag: &'static str,
     pub(super) access: RouteAccess,
-    pub(super) describe: fn(&mut SchemaGenerator, &mut RequestParts),
+    pub(super) inputs: fn(&mut SchemaGenerator, &mut RequestParts),
+    pub(super) answer: fn(&mut SchemaGenerator) -> Option<(u16, Schema)>,
 }
 
 /// An address at which there is nothing on purpose, and why.
@@ -69,7 +72,7 @@ macro_rules! methods {
     ($($name:ident $method:ident),+) => {
         $(
             #[doc = concat!("Routes `", stringify!($method), "` to a handler.")]
-            pub(crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+            pub(crate) fn $name<H: Endpoint<T>, T: 'static>(
                 handler: H,
                 about: RouteAbout,
             ) -> MethodRoutes {
@@ -79,7 +82,7 @@ macro_rules! methods {
         impl MethodRoutes {
             $(
                 #[doc = concat!("Routes `", stringify!($method), "` to a handler as well.")]
-                pub(crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+                pub(crate) fn $name<H: Endpoint<T>, T: 'static>(
                     self,
                     handler: H,
                     about: RouteAbout,
@@ -94,7 +97,7 @@ macro_rules! methods {
 methods!(get GET, post POST, put PUT, patch PATCH, delete DELETE);
 
 impl MethodRoutes {
-    fn on<H: Handler<T, GatewayState>, T: Described + 'static>(
+    fn on<H: Endpoint<T>, T: 'static>(
         mut self,
         filter: MethodFilter,
         method: Method,
@@ -107,7 +110,8 @@ impl MethodRoutes {
             about: Arc::new(about),
             tag: "",
             access: RouteAccess::Open,
-            describe: T::describe,
+            inputs: H::inputs,
+            answer: H::answer,
         });
         Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
     }
