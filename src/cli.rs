@@ -35,10 +35,10 @@ use std::{
 #[derive(Debug, Parser)]
 #[command(name = "pudu", version, about)]
 struct Cli {
-    /// The configuration file.
+    /// Configuration file.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Address of the HTTP API and the page: HOST:PORT, HOST or :PORT.
+    /// Address of the HTTP API and the web page: HOST:PORT, HOST or :PORT.
     #[arg(long, global = true, value_name = "ADDRESS")]
     bind: Option<String>,
     #[command(subcommand)]
@@ -47,136 +47,136 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Run the daemon (what `pudu` alone does).
+    /// Run the daemon (the default command).
     Run,
     /// Chat in the terminal.
     Chat(chat::Args),
-    /// Check the configuration, or bring its file up to date.
+    /// Check or upgrade the configuration file.
     #[command(subcommand)]
     Config(ConfigVerb),
-    /// Try what pudu needs to work: configuration, models, each account; say how to mend what does not.
+    /// Check the configuration, the models and each bot, and suggest fixes.
     Doctor {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what an agent's model is told: middlewares, tools and prompt, with their tokens.
+    /// Show the request that an agent sends to its model: middlewares, tools and prompt, with their tokens.
     Explain {
-        /// The custom agent; the lead agent if not said.
+        /// Custom agent (default: the lead agent).
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// The model; the agent's own, or the default, if not said.
+        /// Model (default: the agent's model).
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
     },
-    /// Make a code by which one person can make themselves known to a bot that runs.
+    /// Create a code that admits one user to a running bot.
     Connect {
-        /// The bot: its key under `channels:`.
+        /// Name of the bot: its key under `channels:`.
         account: String,
     },
-    /// List what agents did with their sandboxes, and who approved it.
+    /// List sandbox actions of agents and their approvals.
     Audit {
-        /// Only what was done in this thread.
+        /// Only list the entries of this thread.
         #[arg(long)]
         thread: Option<String>,
-        /// How many deeds, the newest.
+        /// Maximum number of entries; the newest are listed.
         #[arg(long, default_value_t = 100)]
         limit: u32,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// List who spent how much on models, and what is left of their budgets.
+    /// List model spending and the remaining budgets.
     Usage {
-        /// So many days, today included.
+        /// Number of days, including today.
         #[arg(long, default_value_t = DAYS.0, value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS.1)))]
         days: u32,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show and prune what chats leave behind: threads, files, the audit.
+    /// Show and prune stored data: threads, files and the audit.
     #[command(subcommand)]
     Storage(storage::Verb),
-    /// List, export and import what is remembered of users.
+    /// List, export and import the memory of users.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// List, show, make and remove custom agents.
+    /// List, show, create and remove custom agents.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// List, switch, install and remove skills, and bring former versions back.
+    /// List, enable, disable, install, remove and roll back skills.
     #[command(subcommand)]
     Skill(skill::SkillCommand),
-    /// Keep, list and delete secrets that skills need.
+    /// Set, list and delete the secrets that skills need.
     #[command(subcommand)]
     Secret(secret::SecretCommand),
-    /// Make, list and remove accounts of people who sign in to the HTTP API.
+    /// Create, list and remove login accounts for the HTTP API.
     #[command(subcommand)]
     User(account::UserCommand),
-    /// Make, list and revoke tokens by which programs use the HTTP API.
+    /// Create, list and revoke API tokens for programs.
     #[command(subcommand)]
     Token(account::TokenCommand),
-    /// Move in from another program.
+    /// Import data from another program.
     #[command(subcommand)]
     Import(import::ImportSource),
-    /// List everybody of whom something is stored.
+    /// List users with stored data.
     Users {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Write everything that is stored of one person into an archive.
+    /// Export all stored data of one user as a ZIP archive.
     Export {
-        /// The person: the user's id, an e-mail address, the platform's id, or a name that only one has.
+        /// User: a user ID, an e-mail address, a platform's ID, or a name that only one user has.
         #[arg(long, value_name = "WHO")]
         user: String,
-        /// The archive; `pudu-export.zip` if not said.
+        /// Archive to write (default: pudu-export.zip).
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Delete everything that is stored of one person. Nobody can bring it back.
+    /// Delete all stored data of one user. This cannot be undone.
     Forget {
-        /// The person, as for `pudu export`.
+        /// User, as for `pudu export`.
         #[arg(long, value_name = "WHO")]
         user: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Ask a running daemon whether it lives; for health checks.
+    /// Check whether the daemon is running; for health checks.
     Health {
-        /// Its health endpoint; that of the daemon in this folder, or where it is configured or told to listen.
+        /// URL of the health endpoint (default: the one of the daemon in this folder, or else the configured address).
         #[arg(long)]
         url: Option<String>,
     },
-    /// Print what a shell needs to complete pudu's commands.
+    /// Print a shell completion script.
     Completions {
-        /// The shell.
+        /// Shell to print the script for.
         shell: clap_complete::Shell,
     },
     /// Print the manual page.
     Man,
-    /// Read a document for another pudu.
+    /// Convert a document for another pudu process.
     #[command(name = READ_DOCUMENT, hide = true)]
     ReadDocument,
 }
 
 #[derive(Debug, Subcommand)]
 enum ConfigVerb {
-    /// Say whether the configuration can be used, and what is odd about it.
+    /// Check the configuration and report errors and warnings.
     Check {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Raise the version that the file says it is of; nothing else changes.
+    /// Raise the file's `config_version` and change nothing else.
     Upgrade,
 }
 
-/// Does what the command line asks for.
+/// Runs the command that is given on the command line.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    // Otherwise calls would go past a proxy that is written wrongly.
+    // Otherwise calls would bypass a proxy with an invalid URL.
     let proxies = pudu_client::net::proxy::ProxySettings::from_env();
     if let Err(fault) = proxies.check() {
         return run::fail(&fault.into());
@@ -227,7 +227,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Writes the manual page: pudu's own, and below it what each command takes.
+/// Writes the manual page: the page of pudu, followed by a section for each command.
 fn manual(out: &mut dyn Write) -> io::Result<config::ConfigVerdict> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
@@ -245,7 +245,7 @@ fn manual(out: &mut dyn Write) -> io::Result<config::ConfigVerdict> {
     page.map(|()| config::ConfigVerdict::Fine)
 }
 
-/// Writes to standard output what a command has to say, and ends as it does.
+/// Writes a command's output to standard output and returns its exit code.
 fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::ConfigVerdict>) -> ExitCode {
     let mut words = Vec::new();
     match command(&mut words) {
@@ -254,7 +254,7 @@ fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::ConfigVerd
     }
 }
 
-/// Writes to standard output and ends with this code. A reader that has gone wants no more, which is no failure.
+/// Writes to standard output and returns the exit code. A closed pipe is no failure.
 fn say(words: impl AsRef<[u8]>, code: ExitCode) -> ExitCode {
     let mut out = io::stdout();
     match out.write_all(words.as_ref()).and_then(|()| out.flush()) {

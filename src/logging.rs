@@ -1,4 +1,4 @@
-//! Logs: readable on a terminal, JSON otherwise, and no secret in either.
+//! Logs: readable on a terminal, JSON otherwise, without secrets.
 
 use pudu_client::net::scrub;
 use pudu_config::{Config, LogLevel};
@@ -13,20 +13,19 @@ use std::{
 use tracing::Metadata;
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Maximum length of a line of the log, in bytes.
+/// Maximum length of a log line, in bytes.
 const MAX_LINE_BYTES: usize = 16 * 1024;
-/// The lines of libraries that are written in a minute.
+/// Maximum number of log lines of libraries per minute.
 const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
-/// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
+/// Starts logging to standard error. The configured level applies to pudu, and libraries log warnings and errors;
+/// `filter` (from `RUST_LOG`) overrides both. Known secrets are hidden.
 pub(crate) fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, LogTarget::Stderr);
 }
 
-/// Like `start`, but writes to a file of its own, in place of the one before: for a process whose standard
-/// error is a person's screen.
+/// Like [`start`], but logs to a new file: for a process that uses the terminal for its own output.
 pub(crate) fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -49,7 +48,7 @@ fn begin(config: &Config, filter: Option<&str>, target: LogTarget) {
     } else {
         fmt::layer().json().flatten_event(true).with_writer(make).boxed()
     };
-    // Only tests start it twice.
+    // Only tests call this twice.
     tracing_subscriber::registry().with(filter).with(layer).try_init().ok();
 }
 
@@ -63,14 +62,14 @@ fn level(level: LogLevel) -> &'static str {
     }
 }
 
-/// Makes writers that hide secrets.
+/// Creates writers that hide secrets.
 #[derive(Clone)]
 struct Scrubbing {
     target: LogTarget,
     flood: Arc<Mutex<Flood>>,
 }
 
-/// The lines of libraries within the last minute. They complain of what strangers send, as often as strangers like.
+/// Log lines of libraries within the last minute. Malicious input can trigger any number of warnings.
 #[derive(Default)]
 struct Flood {
     since: Option<Instant>,
@@ -78,7 +77,7 @@ struct Flood {
 }
 
 impl Flood {
-    /// Counts a line; tells whether it is too many, and whether it is the last that is not.
+    /// Counts a line. Returns whether it exceeds the limit, and whether it is the last line within it.
     fn count(&mut self, now: Instant) -> (bool, bool) {
         if self.since.is_none_or(|since| now.duration_since(since) >= MINUTE) {
             *self = Self { since: Some(now), lines: 0 };
@@ -121,16 +120,16 @@ impl fmt::MakeWriter<'_> for Scrubbing {
     }
 }
 
-/// The fate of a line.
+/// Decision about a log line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineFate {
     Said,
-    /// Said, and that there were more.
+    /// Written, with a note that more lines were dropped.
     Last,
     Dropped,
 }
 
-/// One event, written as a whole so that no secret is torn apart.
+/// One event, written as a whole so that no secret is split.
 struct LogLine {
     target: LogTarget,
     text: Vec<u8>,
@@ -138,7 +137,7 @@ struct LogLine {
 }
 
 impl LogLine {
-    /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
+    /// Returns the text to write, shortened if it exceeds the limit.
     fn shown(&self) -> String {
         let text = scrub::hide_in_log(&String::from_utf8_lossy(&self.text)).into_owned();
         let mut shown = if text.len() <= MAX_LINE_BYTES {
@@ -183,7 +182,7 @@ impl Drop for LogLine {
             LogTarget::Stderr => io::stderr().write_all(text.as_bytes()),
             LogTarget::File(file) => file.as_ref().write_all(text.as_bytes()),
         };
-        // Nobody is left to tell when the log is gone.
+        // A failure to write a log cannot be logged.
         written.ok();
     }
 }

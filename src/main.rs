@@ -3,12 +3,12 @@
 mod cli;
 mod logging;
 
-/// Gives back what a flood of messages took, and costs less of a turn's time than the C library's: docs/decisions.md.
+/// Returns memory to the system after a burst of messages, and is faster than the C library's: see docs/decisions.md.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
-    // Sandboxes and the wardens of MCP servers are this program, started anew. Nothing may come before.
+    // Sandboxes and the supervisors of MCP servers are this program, restarted. This must run first.
     pudu_client::sandbox::enter();
     pudu_client::mcp::enter();
     pudu_client::net::install_crypto();

@@ -1,4 +1,4 @@
-//! Accounts while the daemon runs: who makes themselves known, which one connects anew, and the doctor.
+//! Bots while the daemon runs: pairing, reconnecting after an edit, and the doctor.
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
@@ -14,7 +14,7 @@ async fn post(house: &House, path: &str) -> (u16, Value) {
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
-/// What whoever runs the bots shows.
+/// Returns the operator's token.
 fn token(house: &House) -> String {
     std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap()
 }
@@ -56,7 +56,7 @@ async fn without_pairing_there_are_no_codes() {
     assert_eq!(post(&house, "/api/channels/nobody/connect").await.0, 404);
 }
 
-/// A second account on a Telegram of its own.
+/// A second account on a separate Telegram.
 fn second(other: &Telegram, more: &str) -> String {
     format!(
         "  second:\n    type: telegram\n    bot_token: '{}'\n    api_url: {}\n{more}",
@@ -94,8 +94,7 @@ async fn an_edited_account_connects_anew_and_the_other_does_not_notice() {
     ada.says("and here?", "echo: and here?").await;
 }
 
-/// A press below a message whose id the store does not know is looked for during two seconds: forty of them take longer
-/// than anybody else's patience.
+/// The bot searches two seconds for a press below an unknown message: forty of them take longer than any timeout.
 #[tokio::test]
 async fn an_account_that_waits_for_its_platform_keeps_no_other_waiting() {
     let other = Telegram::start(Options { token: "8:other".into(), ..Options::default() }).await.unwrap();
@@ -139,7 +138,7 @@ async fn one_account_is_restarted_by_hand() {
         status, 401,
         "CVE-2026-25593: nobody changes what runs without the token, on loopback neither"
     );
-    // Without it a code admits nobody: it joins a chat to whoever asks, as /connect on the page does.
+    // Without a token, a code admits no user: it links a chat to the caller, like /connect on the page.
     let offer: Value = serde_json::from_str(&bare("connect").await.text().await.unwrap()).unwrap();
     assert_eq!(offer["mode"], "binding_code", "{offer}");
 }

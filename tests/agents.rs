@@ -1,5 +1,5 @@
-//! Custom agents, through the real daemon: made, chosen and changed in a chat, held to what their files say, and
-//! out of reach where the account says who answers.
+//! Custom agents, through the real daemon: created, chosen and changed in a chat, limited by their files, and
+//! inaccessible if the bot's configuration names its agent.
 
 mod changes;
 mod own;
@@ -18,11 +18,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What lets the agent run commands.
+/// Lets the agent run commands.
 const SHELL: &str = "sandbox:\n  allow_host_bash: true\n";
 
 impl House {
-    /// Writes an agent as an operator would.
+    /// Writes an agent's files like an operator.
     fn write_agent(&self, name: &str, config: &str, soul: &str) {
         let folder = self.path(format!(".pudu/users/default/agents/{name}"));
         std::fs::create_dir_all(&folder).unwrap();
@@ -30,7 +30,7 @@ impl House {
         std::fs::write(folder.join("SOUL.md"), soul).unwrap();
     }
 
-    /// Reads the soul of any user's agent.
+    /// Reads the SOUL.md of any user's agent.
     fn soul_of(&self, name: &str) -> String {
         let users = std::fs::read_dir(self.path(".pudu/users")).unwrap().flatten();
         let souls = users.map(|user| user.path().join(format!("agents/{name}/SOUL.md")));
@@ -38,12 +38,12 @@ impl House {
     }
 }
 
-/// Setting of an account that makes a person its approver.
+/// Setting of a bot that makes a user its approver.
 fn approver(talker: &Talker) -> String {
     format!("approvers: [{}]\n", talker.person)
 }
 
-/// What the model was asked last.
+/// Returns the newest request to the model.
 fn asked(house: &House) -> Arc<Ask> {
     house.model.requests().last().unwrap().clone()
 }
@@ -482,7 +482,7 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
         (json!({"name": "b", "model": "none"}), 422),
         (json!({"name": "b", "soul": "x".repeat(70_000)}), 422),
         (json!({"name": "b", "tool_groups": "web"}), 422),
-        // A key that is passed over would make an agent with all tools.
+        // If this key were ignored, the agent would have all tools.
         (json!({"name": "b", "soul": "x", "tools": ["bash"]}), 422),
     ] {
         assert_eq!(house.call(Method::POST, "/api/agents", true, &body).await.0, expect, "{body:.40}");

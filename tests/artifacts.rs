@@ -39,7 +39,7 @@ fn folder(house: &House) -> std::path::PathBuf {
     house.path(format!(".pudu/users/default/threads/{THREAD}/user-data"))
 }
 
-/// Asks for an artifact; the path goes out as it is written here.
+/// Requests an artifact; the path is sent unchanged.
 async fn get(
     house: &House,
     path: &str,
@@ -189,7 +189,7 @@ async fn what_a_browser_would_run_and_what_is_elsewhere_is_not_shown() {
         ("%2Fetc/passwd", 400),
     ] {
         let (answered, _, body) = get(&house, path, &[]).await;
-        // A client may tidy the path up before it sends it: then it is another one.
+        // A client may normalize the path before sending it: then it is a different path.
         let fits = answered == status || (path.contains("%2e") && answered == 400);
         assert!(fits, "{path}: {answered} {}", String::from_utf8_lossy(&body));
     }

@@ -1,4 +1,4 @@
-//! What the agent asks people, and what it does not do unasked, on every platform.
+//! Questions and approvals, on every platform.
 
 use crate::{
     house::{House, SOON, Talker, http},
@@ -34,7 +34,7 @@ pub(crate) fn wish() -> Reply {
     Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"})).into()
 }
 
-/// What people see of it, in any of the platforms' markup.
+/// The part of it that users see, in the markup of any platform.
 const WISH: &str = "write_file";
 
 async fn a_question_is_answered_by_a_button(scene: Scene) {
@@ -64,7 +64,7 @@ async fn a_person_has_one_name_whether_they_write_or_press(scene: Scene) {
     assert!(last.messages().iter().any(|m| m["content"] == "[Ada] do it"), "{last:?}");
 }
 
-/// Ada asks for something that needs approval, and sees the question.
+/// Ada requests something that needs approval, and sees the question.
 async fn ask(scene: &Scene) -> Shown {
     scene.house.model.next(wish());
     scene.say("write it");
@@ -79,7 +79,7 @@ async fn waits(scene: &Scene) -> Shown {
     scene.sees(&scene.chat, waits).await
 }
 
-/// Waits for the answer, which says what was decided.
+/// Waits for the answer with the decision.
 async fn decided(scene: &Scene, sign: &str) -> Shown {
     let done = |shown: &[Shown]| {
         let last = shown.last()?;
@@ -88,7 +88,7 @@ async fn decided(scene: &Scene, sign: &str) -> Shown {
     scene.sees(&scene.chat, done).await
 }
 
-/// From the next message on.
+/// Requires approvals from the next message on.
 fn be_careful(scene: &Scene) {
     scene.house.configure("", "approvals: {tools: [write_file]}\n");
 }
@@ -123,7 +123,7 @@ async fn a_restart_keeps_the_question_open(mut scene: Scene) {
     scene.start().await;
     let asked = waits(&scene).await;
     scene.house.model.next(Reply::text("It is written."));
-    // A press that meets the end of the old connection is lost, and people press again.
+    // A press during the end of the old connection is lost, and users press again.
     let done = || {
         let last = scene.platform.shown(&scene.chat).pop()?;
         (is_final(&last) && last.text.contains(" approved write_file")).then_some(())
@@ -139,7 +139,7 @@ async fn a_restart_keeps_the_question_open(mut scene: Scene) {
     assert_eq!(scene.platform.shown(&scene.chat).len(), 1, "{:?}", scene.words(&scene.chat));
 }
 
-/// CVE-2026-32906: whoever did not ask, and is no approver, presses for nothing.
+/// CVE-2026-32906: a press of another user who is no approver has no effect.
 async fn nobody_else_decides(scene: Scene) {
     be_careful(&scene);
     let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
@@ -159,12 +159,12 @@ async fn nobody_else_decides(scene: Scene) {
     scene.sees(&room, done).await;
 }
 
-/// From the next message on, with one person who decides.
+/// Names one approver from the next message on.
 fn let_decide(scene: &Scene, person: &str) {
     scene.house.configure(&format!("approvers: [\"{person}\"]\n"), "approvals: {tools: [write_file]}\n");
 }
 
-/// CVE-2026-32906: where approvers are named they decide, and whoever asked does not.
+/// CVE-2026-32906: if approvers are named, they decide, and not the user who made the request.
 async fn only_approvers_decide(scene: Scene) {
     let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
     let room = scene.platform.group("Herd", &[&ada, &bob]);
@@ -214,7 +214,7 @@ async fn an_approval_that_nobody_gives_in_time_is_a_no() {
     assert!(house.model.requests()[1].last_tool().starts_with("Error: nobody approved this in time."));
 }
 
-/// CVE-2026-22175: what was approved once is asked again the next time, the very same call too.
+/// CVE-2026-22175: an approval is valid once; even the same call needs another.
 #[tokio::test]
 async fn an_approval_counts_for_one_call() {
     let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
@@ -238,7 +238,7 @@ async fn an_approval_counts_for_one_call() {
     ada.reads_so(|text| text.contains("echo: write it twice")).await;
 }
 
-/// CVE-2026-41303: words in the chat are no decision, whoever writes them.
+/// CVE-2026-41303: text in the chat is no decision, whoever writes it.
 #[tokio::test]
 async fn typed_words_approve_nothing() {
     let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;

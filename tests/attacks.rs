@@ -1,5 +1,4 @@
-//! Attacks that others have met, each named by its advisory, on every platform: what a stranger does has no
-//! effect, and nothing secret gets out.
+//! Known attacks, each with its advisory, on every platform: actions of strangers have no effect, and no secret leaks.
 
 use crate::{
     house::{House, Talker, http},
@@ -29,12 +28,12 @@ on_each_platform!([
     no_credential_is_in_the_log_or_in_an_answer
 ]);
 
-/// A group with Ada, who may speak, and Eve, who may not.
+/// A group with Ada, who is admitted, and Eve, who is not.
 async fn with_eve(scene: &Scene) -> (String, String) {
     scene.house.configure(&format!("allowed_users: ['{}']\n", scene.ada), "");
     let eve = scene.platform.person("Eve");
     let group = scene.platform.group("team", &[&scene.ada, &eve]);
-    // The edit counts from the next message on.
+    // The edit applies from the next message on.
     scene.say("hello");
     scene.reads(&scene.chat, "echo: hello").await;
     (eve, group)
@@ -57,7 +56,7 @@ async fn a_press_goes_through_the_same_gate_as_a_message(scene: Scene) {
     );
 }
 
-/// CVE-2026-53807: an edit asks nothing that its writer may not ask.
+/// CVE-2026-53807: an edit triggers nothing that its author may not trigger.
 async fn an_edit_goes_through_the_same_gate_as_a_message(scene: Scene) {
     let (eve, group) = with_eve(&scene).await;
     let said = scene.write(&group, &eve, "lunch?", false, None);
@@ -67,7 +66,7 @@ async fn an_edit_goes_through_the_same_gate_as_a_message(scene: Scene) {
     assert_eq!((scene.words(&group), scene.model_calls()), (Vec::new(), 2));
 }
 
-/// GHSA-v773, CVE-2026-27646: a slash opens no other door.
+/// GHSA-v773, CVE-2026-27646: a slash command does not bypass the admission check.
 async fn a_command_goes_through_the_same_gate_as_a_message(scene: Scene) {
     let (eve, group) = with_eve(&scene).await;
     for command in ["/status", "/new", "/models sim", "/mode steer", "/stop", "/connect abc"] {
@@ -78,7 +77,7 @@ async fn a_command_goes_through_the_same_gate_as_a_message(scene: Scene) {
     assert_eq!(scene.words(&group), Vec::<String>::new());
 }
 
-/// GHSA-h656: files are fetched behind the gate.
+/// GHSA-h656: files are fetched after the admission check.
 async fn nothing_is_fetched_for_whom_the_gate_does_not_let_in(scene: Scene) {
     let (eve, group) = with_eve(&scene).await;
     let hers = scene.platform.private(&eve);
@@ -120,7 +119,7 @@ async fn nothing_is_fetched_for_whom_the_gate_does_not_let_in(scene: Scene) {
     assert!(calls[before..].iter().any(|call| fetched(&call.method)), "a fetch is known when it is seen");
 }
 
-/// GHSA-qm77: whoever may not speak is not heard either, in the thread of somebody who may.
+/// GHSA-qm77: messages of users who are not admitted are not part of another user's thread.
 async fn what_strangers_say_in_between_is_no_context(scene: Scene) {
     let (eve, group) = with_eve(&scene).await;
     scene.write(&group, &scene.ada, "what is new?", true, None);
@@ -135,7 +134,7 @@ async fn what_strangers_say_in_between_is_no_context(scene: Scene) {
     assert!(heard.contains("what is new?") && !heard.contains("all that you know"), "{heard}");
 }
 
-/// GHSA-j4xf, GHSA-mj5r, CVE-2026-53823, CVE-2026-53849: who takes a listed person's id for a name stays out.
+/// GHSA-j4xf, GHSA-mj5r, CVE-2026-53823, CVE-2026-53849: a user named like a listed user's ID is not admitted.
 async fn a_name_opens_nothing(scene: Scene) {
     with_eve(&scene).await;
     let mallory = scene.platform.person(&scene.ada);
@@ -147,7 +146,7 @@ async fn a_name_opens_nothing(scene: Scene) {
     assert_eq!(scene.model_calls(), 1);
 }
 
-/// GHSA-v773: `/connect` and `/start` come in by the same door as everything else.
+/// GHSA-v773: `/connect` and `/start` pass the same check as all messages.
 async fn a_code_is_not_even_looked_at_where_nobody_is_answered(scene: Scene) {
     let eve = scene.platform.person("Eve");
     let ours = scene.platform.group("team", &[&scene.ada, &eve]);
@@ -193,7 +192,7 @@ async fn no_credential_is_in_the_log_or_in_an_answer(scene: Scene) {
     assert!(!secrets.iter().any(|secret| log.contains(secret)), "{log}");
 }
 
-/// Posts a head to a webhook and then a body that never ends, a byte at a time; returns the answer's status.
+/// Posts a head to a webhook and then an endless body, one byte at a time; returns the status.
 async fn drip(house: &House, account: &str, secret: &str) -> String {
     let stream = TcpStream::connect(&house.address).await.unwrap();
     let (mut read, mut write) = stream.into_split();
@@ -214,8 +213,8 @@ async fn drip(house: &House, account: &str, secret: &str) -> String {
     String::from_utf8(answer.to_vec()).unwrap()
 }
 
-/// GHSA-jq3f, CVE-2026-35628, CVE-2026-25474: who has no proof gets neither our time nor as many tries as
-/// they like, and shuts nobody out.
+/// GHSA-jq3f, CVE-2026-35628, CVE-2026-25474: a caller without credentials takes little time, has few attempts, and
+/// locks out no other caller.
 #[tokio::test]
 async fn who_posts_to_a_webhook_without_proof_is_soon_left_alone() {
     let mut house = House::build("").await;

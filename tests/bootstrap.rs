@@ -1,4 +1,4 @@
-//! `/bootstrap`: people introduce themselves, and the lead agent gets its character.
+//! `/bootstrap`: users introduce themselves, and the lead agent gets its SOUL.md.
 
 use crate::house::{House, Talker};
 use pudu_sim::{

@@ -1,5 +1,5 @@
-//! Calls that ask for more than a machine has: each ends with a word to the model, and the daemon lives on. And what
-//! brought it down twice all the same is not tried a third time.
+//! Calls that need more than the machine has: each returns an error to the model, and the daemon survives. A call that
+//! crashed the daemon twice is not made a third time.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::model::Reply;
@@ -15,7 +15,7 @@ use std::{
 
 const FILE: &str = "/mnt/user-data/workspace/a.txt";
 
-/// Lets the model make a call and then answer; returns what it was told of the call.
+/// Makes the model call a tool and then answer; returns the tool's result.
 async fn call(house: &House, ada: &Talker, tool: &str, args: Value) -> String {
     let before = house.model.count();
     house.model.next(Reply::tool(tool, &args));
@@ -26,10 +26,10 @@ async fn call(house: &House, ada: &Talker, tool: &str, args: Value) -> String {
     house.model.requests().last().unwrap().last_tool()
 }
 
-/// A house with the tools for files.
+/// A house with file tools.
 async fn house() -> (House, Talker) {
     let mut house = House::build("").await;
-    // What is asked for here is longer than most models take, and nothing of it is to be left out.
+    // Requests are larger than most models accept, and nothing may be shortened.
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(
         &config.replace("    model: sim-1\n", "    model: sim-1\n    context_window: 100000000\n"),
@@ -39,7 +39,7 @@ async fn house() -> (House, Talker) {
     (house, ada)
 }
 
-/// A pattern of names with so many lists in braces, one in the other.
+/// A pattern of names with this number of nested lists in braces.
 fn deep(lists: usize) -> String {
     format!("{}a{}", "{".repeat(lists), "}".repeat(lists))
 }
@@ -86,7 +86,7 @@ async fn a_call_of_a_sub_agent_that_asks_for_too_much_ends_no_daemon() {
     assert_eq!(told[3], "Task Succeeded. Result: Nothing there.");
 }
 
-/// Returns the most memory that the daemon ever had, in MiB.
+/// Returns the peak memory of the daemon, in MiB.
 fn peak(house: &House) -> u64 {
     let status = format!("/proc/{}/status", house.pid().as_raw_nonzero());
     let status = std::fs::read_to_string(status).unwrap();
@@ -107,7 +107,7 @@ async fn forty_reads_of_large_files_in_one_reply_wait_for_each_other() {
     house.model.next(Reply::text("All read."));
     let asked = house.model.count();
     ada.say("read it forty times");
-    // Without optimisation it takes a while to read so much.
+    // Without optimization, reading this much takes a while.
     let read = Duration::from_secs(180);
     house.model.wait(read, |model| (model.count() >= asked + 2).then_some(())).await.unwrap();
     ada.reads("All read.").await;
@@ -119,7 +119,7 @@ async fn forty_reads_of_large_files_in_one_reply_wait_for_each_other() {
     assert!(grown < 160, "the daemon took {grown} MiB more");
 }
 
-/// A page that is never answered, and how often somebody asked for it.
+/// Serves a page that never responds, and counts its requests.
 pub async fn silent() -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
     let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
@@ -134,7 +134,7 @@ pub async fn silent() -> (String, Arc<AtomicUsize>) {
     (format!("http://{address}/"), asked)
 }
 
-/// Waits until a page was asked for so often.
+/// Waits for this number of requests to the page.
 pub async fn reached(asked: &AtomicUsize, count: usize) {
     let deadline = Instant::now() + SOON;
     while asked.load(Ordering::SeqCst) < count {
@@ -151,7 +151,7 @@ async fn a_call_in_which_the_daemon_died_twice_is_not_made_a_third_time() {
     house.start();
     let ada = Talker::new(&house, "Ada");
     let (page, asked) = silent().await;
-    // The model insists: whatever it is told, it makes the same call once more, until it was told not to.
+    // The model repeats the call whatever the result is, until it is told to stop.
     let insists = json!({"url": page});
     let told_not_to = "is not made again";
     house.model.when(
@@ -195,7 +195,7 @@ async fn a_command_in_which_the_daemon_died_twice_is_not_run_a_third_time() {
     assert_eq!(times(&house), Some(2));
 }
 
-/// Nothing is said of a command that a stop took with it but that it was cut, and it is not to blame for the stop.
+/// A command interrupted by a regular shutdown is only reported as interrupted, and does not count as the cause.
 #[tokio::test]
 async fn a_command_that_stops_in_order_cut_is_run_as_often_as_the_model_wants() {
     let (mut house, ada) = house().await;
@@ -225,7 +225,7 @@ fn times(house: &House) -> Option<usize> {
     Some(std::fs::read_to_string(thread.join("user-data/outputs/times")).ok()?.lines().count())
 }
 
-/// Waits until the command was run so often.
+/// Waits until the command was run this often.
 async fn run(house: &House, often: usize) {
     let deadline = Instant::now() + SOON;
     while times(house) != Some(often) {
@@ -234,7 +234,8 @@ async fn run(house: &House, often: usize) {
     }
 }
 
-/// Where the daemon is root, `read_file` is not: it sees of a mount what a command sees, and leaves its owners alone.
+/// If the daemon is root, `read_file` is not: on a mount it can read the same files as a command, and keeps their
+/// owners.
 #[tokio::test]
 async fn file_tools_of_a_daemon_that_is_root_have_the_rights_of_its_commands() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,5 +1,5 @@
-//! Budgets: people are told that little is left, a cheaper model goes on, a run is stopped between its calls, and what is
-//! spent is known by whoever runs pudu, whatever happens in between.
+//! Budgets: users are warned, a cheaper model takes over, a run is stopped between calls, and the operator knows the
+//! spending after any interruption.
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_client::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const USED_UP: &str = "⚠️ Your budget for today is used up. It opens again at 00:00 UTC.";
 
-/// Returns the newest question after the time and the sender.
+/// Returns the newest question without its time and sender.
 fn echo(ask: &Ask) -> Answer {
     Reply::text(&format!("echo: {}", ask.last_user())).usage(900, 100)
 }
@@ -26,7 +26,7 @@ async fn house(rest: &str) -> House {
     house
 }
 
-/// Returns what was spent, and the counter of all that is spent today: spent and reserved.
+/// Returns the spending, and today's counter of spent and reserved tokens.
 async fn counted(db: &Db) -> (Vec<SpendingSum>, i64, i64) {
     let shares = db.spending_since(0).await.unwrap();
     let today = pudu_client::store::now() / (24 * 60 * 60 * 1000);
@@ -73,12 +73,12 @@ async fn a_person_hears_that_little_is_left_and_a_stopped_run_keeps_what_it_said
     let bob = Talker::new(&house, "Bob");
     bob.says("hello", "echo: hello").await;
     assert_eq!(ada.answers().len(), 4, "one answer for each message");
-    // A limit that is raised counts at once.
+    // A raised limit takes effect immediately.
     house.configure("", "budgets: {person: {tokens_per_day: 1000000}}\n");
     ada.says("fourth", "echo: fourth").await;
 }
 
-/// The end of what people read where too little is left.
+/// The end of the message when too little is left.
 const LEFT: &str = "too little for another answer. It opens again at 00:00 UTC.";
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn before_a_refusal_the_cheaper_model_answers_and_people_are_told() {
     with_small(&house, "budgets: {person: {cost_per_day: 2}, cheaper_model: small}\n");
     house.start();
     let ada = Talker::new(&house, "Ada");
-    // Seven tenths: less than 80 %, and what is left pays for no prompt of the large model.
+    // Seven tenths: less than 80 %, but the rest does not pay for a prompt of the large model.
     house.model.next(Reply::text("One.").usage(14_000, 0));
     ada.says("first", "One.").await;
     let near = "Your budget for today is 70 % used. It begins anew at 00:00 UTC. What is left is too little for the \
@@ -254,12 +254,12 @@ async fn what_is_spent_is_counted_once_though_the_daemon_is_killed_around_it() {
         let [calls, estimated] = [|sum: &SpendingSum| sum.calls, |sum: &SpendingSum| sum.unreported]
             .map(|count| sums.iter().map(count).sum::<i64>());
         let served = i64::try_from(house.model.count()).unwrap();
-        // A call that was reserved and never made counts for its prompt.
+        // A reserved call that was never made counts with its prompt.
         let never_made = i64::from(point == "spending.reserve.after");
         assert_eq!(calls, served + never_made, "{rest}{point}: {sums:?}");
         let expect = match point {
             "spending.settle.after" => [0, 0],
-            // What the first call told may have been committed by itself, a moment before the daemon died.
+            // The usage of the first call may have been committed separately, just before the daemon died.
             "run.ended.before" | "turn.conclude.before" => [0, calls - 1],
             _ => [calls - 1, calls - 1],
         };

@@ -1,4 +1,4 @@
-//! What happens to what people do while the agent works.
+//! User actions while the agent works.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{
@@ -7,7 +7,7 @@ use pudu_sim::{
 };
 use std::time::Duration;
 
-/// An answer that takes long enough for something to happen meanwhile.
+/// A slow answer, during which something else happens.
 fn slow() -> Reply {
     Reply::text("I am thinking about it very slowly indeed")
         .words_per_chunk(1)
@@ -218,14 +218,14 @@ impl Shared {
         self.house.telegram.post(talker.chat, talker.person, &post).unwrap();
     }
 
-    /// Waits until so many messages were seen to wait.
+    /// Waits until this number of messages was acknowledged as waiting.
     async fn waits(&self, count: u64) {
         let telegram = &self.house.telegram;
         let seen = telegram.wait(SOON, |view| (view.count("setMessageReaction") == count).then_some(()));
         seen.await.unwrap();
     }
 
-    /// Returns for each request what people said in it since the last answer, and whether the poet was asked.
+    /// Returns for each request the user messages since the last answer, and whether the poet was asked.
     fn asked(&self) -> Vec<(Vec<String>, bool)> {
         let requests = self.house.model.requests();
         let one = requests.iter().map(|ask| {

@@ -1,4 +1,4 @@
-//! `pudu chat`: from a pipe and at a terminal, with a daemon inside it and with one that runs.
+//! `pudu chat`: from a pipe and at a terminal, with an embedded daemon and with a running one.
 
 mod pty;
 
@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-/// What a program gets that writes this to `pudu chat`. The simulated model goes on meanwhile.
+/// Returns the output of `pudu chat` for this input. The simulated model runs meanwhile.
 async fn piped(dir: &Path, port: &str, args: &[&str], input: &str) -> (bool, String, String) {
     let (dir, port, input) = (dir.to_owned(), port.to_owned(), input.to_owned());
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -179,14 +179,14 @@ async fn a_signal_stops_the_answer_to_a_program_in_the_daemon() {
     }
 }
 
-/// Returns whether hangups are ignored here, as below `nohup`.
+/// Returns whether hangups are ignored here, as under `nohup`.
 fn hangups_are_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
     u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1)
 }
 
-/// Says something in the terminal's conversation, and comes back when the first words of the answer stand.
+/// Sends a message in the terminal's conversation, and returns when the answer has begun.
 async fn ask_slowly(house: &House, text: &str) -> Hold<Exchange> {
     house.model.next(Reply::text("an older answer").words_per_chunk(1));
     let mut hold = house.model.hold(1, At::Chunk(3));
@@ -198,7 +198,7 @@ async fn ask_slowly(house: &House, text: &str) -> Hold<Exchange> {
     hold
 }
 
-/// Waits until something stands in the terminal's conversation.
+/// Waits until the terminal's conversation contains a text.
 async fn transcript_has(house: &House, text: &str) {
     let events = http().get(format!("http://{}/api/chat/terminal/events", house.address));
     let (mut events, mut seen) = (events.send().await.unwrap(), String::new());
@@ -368,7 +368,7 @@ async fn what_the_work_changed_in_files_is_shown_below_the_answer() {
     for line in ["M outputs/a.md +1 -1", "@@", " one", "-two", "+three"] {
         person.shows(line).await;
     }
-    // A program gets the answer alone.
+    // A program only gets the answer.
     house.model.next(Reply::tool("str_replace", &json!({"path": path, "old_str": "one", "new_str": "1"})));
     house.model.next(Reply::text("Once more."));
     let (_, out, err) = piped(&house.path(""), "0", &["--url", &url], "again\n").await;
@@ -438,7 +438,7 @@ async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_prog
     person.shows("[2] Deny").await;
     person.shows("a number and Enter decide").await;
     person.types("1");
-    // It stays readable above what is typed.
+    // It stays readable above the input.
     person.shows("🔐 May I? write_file").await;
     person.shows("[1] Approve").await;
     person.shows("› ").await;

@@ -1,4 +1,4 @@
-//! Long conversations: summaries that are asked for, and those that a full window needs.
+//! Long conversations: summaries on request, and automatic ones for a full context window.
 
 use crate::{
     house::{House, Talker},
@@ -26,7 +26,7 @@ async fn furnished(rest: &str) -> (House, Talker) {
     (house, ada)
 }
 
-/// Something to say that takes its room.
+/// A message of a certain length.
 fn long(n: usize) -> String {
     format!("region {n}: {}", "units and prices ".repeat(60)).trim().to_owned()
 }
@@ -38,7 +38,7 @@ async fn talk(ada: &Talker, turns: std::ops::Range<usize>) {
     }
 }
 
-/// Returns the messages of the newest request behind the prompt, as the wire has them.
+/// Returns the messages of the newest request after the prompt, in the wire format.
 fn asked(house: &House) -> Vec<serde_json::Value> {
     let asked = house.model.requests().pop().unwrap();
     asked.body["messages"].as_array().unwrap()[1..].to_vec()

@@ -1,4 +1,4 @@
-//! The agent's shell in a container: the real daemon, a chat, and a simulated engine in which commands really run.
+//! The agent's shell in a container: the real daemon, a chat, and a simulated engine whose commands really run.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{
@@ -9,7 +9,7 @@ use pudu_sim::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// An engine and a house with it; `None`, and a word, where the simulator cannot make containers.
+/// An engine and a house with it; `None` with a note if the simulator cannot create containers.
 async fn house(more: &str) -> Option<(Docker, House)> {
     let unshared = std::process::Command::new("unshare")
         .args(["--mount", "--pid", "--fork", "--map-root-user", "true"])
@@ -32,7 +32,7 @@ fn sandbox(engine: &Docker, more: &str) -> String {
     )
 }
 
-/// Lets the model run a script, and returns what it was told of it.
+/// Makes the model run a script, and returns the result.
 async fn run(house: &House, ada: &Talker, script: &str) -> String {
     let before = house.model.count();
     house.model.next(Reply::tool("bash", &json!({"command": script})));
@@ -69,7 +69,7 @@ async fn commands_run_in_a_container_of_the_thread_that_ends_with_the_daemon() {
         view.bytes(&file)
     });
     assert_eq!(sent.await.unwrap().as_ref(), b"report\n");
-    // The container is warm: what it left in the background is still there for the next turn.
+    // The container is reused: background processes survive until the next turn.
     run(&house, &ada, "sleep 9191 > /dev/null 2>&1 & echo").await;
     assert_eq!(run(&house, &ada, "cat ../outputs/a.md").await.trim(), "report");
     let all = engine.processes(&engine.running()[0]);
@@ -144,7 +144,7 @@ async fn the_doctor_makes_a_container_and_tries_to_get_out() {
     assert!(said.contains("ok    engine: 28.2.2 (API 1.50)"), "{said}");
     assert!(said.contains("ok    image: debian:12 is there"), "{said}");
     assert!(said.contains("ok    shell: containers of debian:12 by exec"), "{said}");
-    // The simulated engine has no filter of system calls, which is what the last one stands on.
+    // The simulated engine has no seccomp filter, which the last attempt depends on.
     let escape = said.lines().find(|line| line.contains("escape:")).unwrap_or_default();
     let tried =
         ["ok    escape: tried and failed: read a file of the daemon", "a command can make a namespace"];

@@ -1,10 +1,10 @@
-//! The daemon is killed at every named write, before and after every kind of send, and at random moments;
-//! each time it starts again. In the end every accepted message has exactly one final answer, nothing
-//! half-written stays behind, and no finished tool was called twice. The same on every platform.
-//! What people say is in `crash_mix.rs`; some of them were never seen before, some speak while the daemon is down.
+//! The daemon is killed at every named write, before and after every kind of send, and at random moments, and restarted
+//! each time. At the end every accepted message has exactly one final answer, no partial message remains, and no
+//! finished tool was called twice. The same on every platform. The messages are in `crash_mix.rs`; some users are new,
+//! and some write while the daemon is down.
 //!
-//! `PUDU_CRASH_KILLS` sets how often (default: each named point once on Telegram, some of them elsewhere),
-//! `PUDU_CRASH_SEED` repeats a run, `PUDU_CRASH_STRANGERS` is how many people come who were never seen before.
+//! `PUDU_CRASH_KILLS` sets the number of kills (default: each named point once on Telegram, some elsewhere),
+//! `PUDU_CRASH_SEED` repeats a run, `PUDU_CRASH_STRANGERS` is the number of new users.
 
 use crate::{
     crash_mix::{Bound, Extra, Talk, answered, mixed, person, script},
@@ -20,33 +20,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So many people talk to the bot.
+/// Number of users who talk to the bot.
 const CHATS: usize = 10;
-/// So many people come later.
+/// Number of users who come later.
 const STRANGERS: usize = 24;
-/// Who has said so much leaves in the end, so that a long run costs no more for each death than a short one.
+/// Number of messages after which a user leaves, so that a long run costs no more per kill than a short one.
 const ENOUGH: usize = 40;
-/// So many deaths at named points where not each of them has its own.
+/// Number of kills at named points on platforms where not every point is tested.
 const SOME: usize = 12;
 
-/// How the daemon dies.
+/// When the daemon is killed.
 #[derive(Clone, Debug)]
 enum Death {
-    /// At the nth passing of a named point in its own code.
+    /// At the nth pass of a named point in its code.
     Point(String, u32),
-    /// Around the nth call of a method, before or after the platform acted on it.
+    /// Around the nth call of a method, before or after its effect.
     Send(&'static str, u64, When),
-    /// After so long.
+    /// After this time.
     Moment(Duration),
 }
 
-/// Makes a test for each platform.
+/// Generates a test for each platform.
 macro_rules! crash_tests {
     ($($platform:ident)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $platform() {
             let platform = platforms::$platform().await;
-            // Feishu knows a file's key, and Slack shares a file once.
+            // Feishu has file keys, and Slack shares a file once.
             let files = if ["feishu", "slack"].contains(&platform.name()) { 1 } else { 2 };
             let bound = Bound { copies: 1, files };
             a_killed_daemon_answers_everything_exactly_once(platform, bound).await;
@@ -56,7 +56,7 @@ macro_rules! crash_tests {
 
 crash_tests!(telegram feishu dingtalk slack discord);
 
-/// Where a message has no key and cannot change: what stands in `docs/channels/dingtalk.md`.
+/// Messages without a key that cannot be edited: see `docs/channels/dingtalk.md`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dingtalk_without_cards() {
     let bound = Bound { copies: 4, files: 2 };
@@ -122,8 +122,8 @@ async fn a_killed_daemon_answers_everything_exactly_once(platform: Arc<dyn Platf
     println!("named points at which it did not die: {}", count.missed());
 }
 
-/// Everybody talks to the bot once while it lives: where nobody keeps events for it, it has to know the chats
-/// in whose history it looks later.
+/// Each user talks to the bot once while it runs: on platforms that do not keep events, it has to know the chats whose
+/// history it reads later.
 async fn meet(
     house: &mut House,
     talks: &mut [Talk],
@@ -170,10 +170,10 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Each named point, and each kind of send from both sides, once.
+/// Each named point, and both sides of each kind of send, once.
 fn every_death(sends: &[&'static str], random: &mut fastrand::Rng) -> Vec<Death> {
-    // Nobody pairs, chooses, moves in, takes over or is forgotten here, and no account buffers messages; the store's own tests kill
-    // at those points.
+    // These tests do not pair, choose, import, adopt or delete users, and no bot buffers messages; the store's own
+    // tests kill at those points.
     let kinds = ["pairing.", "choice.", "import.", "person.", "adoption.", "buffer."];
     let elsewhere = |point: &str| kinds.iter().any(|kind| point.starts_with(kind));
     let points = crash::POINTS.iter().filter(|point| !elsewhere(point));
@@ -200,13 +200,13 @@ fn some_death(sends: &[&'static str], random: &mut fastrand::Rng) -> Death {
     }
 }
 
-/// Most talk in private, two in groups.
+/// Most users talk in private, two in groups.
 fn people(house: &House) -> Vec<Talk> {
     (0..CHATS).map(|n| person(house, n)).collect()
 }
 
-/// Some people whose last message is answered say something new, give a command, or change a message that is answered
-/// already: that is acknowledged once at most, and changes nothing. A person who is asked something decides.
+/// Some users without an open message write again, give a command, or edit an answered message: an edit is acknowledged
+/// at most once, and changes nothing. A user who is asked a question decides.
 fn speak(house: &House, talks: &mut [Talk], random: &mut fastrand::Rng, bound: Bound) {
     for talk in talks {
         if talk.read(&house.platform.shown(&talk.chat), bound).is_err() {
@@ -224,7 +224,7 @@ fn speak(house: &House, talks: &mut [Talk], random: &mut fastrand::Rng, bound: B
     }
 }
 
-/// Starts the daemon and sees to it that it dies in this way.
+/// Starts the daemon and makes it die this way.
 async fn die(
     house: &mut House,
     talks: &mut [Talk],
@@ -275,7 +275,7 @@ async fn die(
     }
 }
 
-/// The platform delivers some updates again, as it does after a connection broke.
+/// The platform repeats some updates, as after a broken connection.
 fn redeliver(house: &House, talks: &[Talk], random: &mut fastrand::Rng, count: &mut Count) {
     for talk in talks {
         let Some(said) = talk.said.last().filter(|_| random.u32(0..4) == 0) else { continue };
@@ -284,12 +284,12 @@ fn redeliver(house: &House, talks: &[Talk], random: &mut fastrand::Rng, count: &
     }
 }
 
-/// Starts the daemon without any death and checks what people see once all is answered.
+/// Starts the daemon without a kill and checks the chats when all messages are answered.
 async fn settle(house: &mut House, talks: &[Talk], seed: u64, bound: Bound) -> Extra {
     house.set("PUDU_CRASH_AT", "");
     house.start();
     answered(house, talks, &format!("seed {seed}"), bound).await;
-    // Nothing waits for a restart to be answered.
+    // No answer depends on a restart.
     let db = house.database().await;
     let deadline = Instant::now() + SOON;
     while !db.pending().await.unwrap().is_empty() {
@@ -297,7 +297,7 @@ async fn settle(house: &mut House, talks: &[Talk], seed: u64, bound: Bound) -> E
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     db.close().await;
-    // What would be said twice would be said now: the daemon drains before it ends.
+    // Duplicates would be sent now: the daemon drains before it exits.
     assert!(house.stop().await.success(), "seed {seed}");
     let mut all = Extra::default();
     for talk in talks {

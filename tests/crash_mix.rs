@@ -1,4 +1,4 @@
-//! What people say in the crash test, what the model answers, and how what a chat shows is read as those answers.
+//! Messages of users in the crash test, answers of the model, and the check of chats.
 
 use crate::{house::House, scene::is_final};
 use pudu_sim::{
@@ -8,63 +8,63 @@ use pudu_sim::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Everything is answered in this time, on a busy machine.
+/// Timeout to answer everything, on a busy machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// A tool that needs approval.
 pub const ASKED: &str = "glob";
 
-/// What one person said and what the bot was to answer.
+/// The messages of one user and their expected answers.
 pub struct Talk {
     pub chat: String,
     pub person: String,
     pub name: String,
     pub group: bool,
     pub said: Vec<Said>,
-    /// Number of edits of messages that were answered already.
+    /// Number of edits of answered messages.
     pub edits: usize,
 }
 
-/// One message and the one answer to it.
+/// One message and its answer.
 pub struct Said {
     pub message: String,
     pub answer: Answer,
 }
 
-/// What is to be seen as the answer.
+/// The expected answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// One message that reads so.
+    /// One message with this text.
     Words(String),
-    /// Messages that read so behind each other.
+    /// Several messages with this text together.
     Pages(String),
-    /// One message, and behind it this file.
+    /// One message followed by this file.
     File(String, String),
-    /// One message that says so, and that it was approved, unless a death cut the call.
+    /// One message with this text and its approval, unless a kill interrupted the call.
     Approved(String),
 }
 
-/// How much more than once something may be there, where a platform can do no better.
+/// Number of allowed duplicates, on platforms without a better guarantee.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// How often a message.
+    /// Maximum copies of a message.
     pub copies: usize,
-    /// How often a file.
+    /// Maximum copies of a file.
     pub files: usize,
 }
 
-/// What was seen besides the answers, within the bound.
+/// Extra content besides the answers, within the bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// Messages that stand once more.
+    /// Number of duplicate messages.
     pub doubled: usize,
-    /// Files that stand once more.
+    /// Number of duplicate files.
     pub files: usize,
-    /// Signs without an answer.
+    /// Number of progress signs without an answer.
     pub signs: usize,
 }
 
 impl Talk {
-    /// Reads what the chat shows as the answers to all that was said, in order.
+    /// Parses the content of the chat as the answers to all messages, in order.
     pub fn read(&self, shown: &[Shown], bound: Bound) -> Result<Extra, String> {
         let mut extra = Extra::default();
         if let Some(stale) = shown.iter().find(|one| !is_final(one)) {
@@ -99,7 +99,7 @@ impl Talk {
         Ok(extra)
     }
 
-    /// Says something new.
+    /// Sends a new message.
     pub fn say(&mut self, house: &House, random: &mut fastrand::Rng, bound: Bound) {
         let (words, answer) = self.next(random, bound, limit(house.platform.name()));
         let (chat, person) = (self.chat.clone(), self.person.clone());
@@ -123,7 +123,7 @@ impl Talk {
             0..=2 if n > 0 => {
                 let (text, answer) = COMMANDS[random.usize(..COMMANDS.len())];
                 let last = self.said.last().map(|said| &said.answer);
-                // Where a message may stand twice, the same answer to two commands could not be told from it.
+                // If messages may be duplicated, equal answers to two commands could not be distinguished.
                 if bound.copies > 1 && last == Some(&Answer::Words(answer.to_owned())) {
                     return echo("say");
                 }
@@ -142,7 +142,7 @@ impl Talk {
                 words(format!("send {n}")),
                 Answer::File(format!("sent out-{n}.txt"), format!("out-{n}.txt")),
             ),
-            // Where nothing can be pressed, a number decides.
+            // Without buttons, a number decides.
             12..=13 if !self.group && bound.copies == 1 => {
                 let (words, answer) = talk("approve");
                 (words, Answer::Approved(answer))
@@ -151,7 +151,7 @@ impl Talk {
         }
     }
 
-    /// Decides what is asked, if something is.
+    /// Decides a pending question, if any.
     pub fn decide(&self, house: &House) {
         for one in house.platform.shown(&self.chat) {
             if one.buttons.iter().any(|button| button == "Approve") {
@@ -168,7 +168,7 @@ const COMMANDS: [(&str, &str); 3] = [
 ];
 
 impl Answer {
-    /// Takes this answer from the front of what is left; returns how many of its messages stood more than once.
+    /// Removes this answer from the front of the rest; returns the number of duplicate messages.
     fn take<'a>(
         &self,
         left: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
@@ -189,16 +189,16 @@ impl Answer {
         }
     }
 
-    /// Tells whether words are this answer, or its beginning; `None` is neither.
+    /// Returns whether a text is this answer (`true`) or its beginning (`false`); `None` if neither.
     fn is_read(&self, words: &str) -> Option<bool> {
         match self {
             Self::Words(answer) => (words == answer).then_some(true),
-            // It may have been told that the file could not be sent for certain.
+            // It may mention that the file may not have been sent.
             Self::File(answer, name) => {
                 let told = format!("{answer}\n\n📎 {name}");
                 (words == answer || words.starts_with(&told)).then_some(true)
             }
-            // A call in whose midst the daemon died too often is not made, whatever was decided.
+            // A call during which the daemon died too often is not made, whatever the decision was.
             Self::Approved(answer) => {
                 let approved = words.contains(answer) && words.contains(&format!("approved {ASKED}"));
                 (approved || words == answer).then_some(true)
@@ -211,7 +211,7 @@ impl Answer {
     }
 }
 
-/// One word of an answer of several messages: all are as long.
+/// One word of an answer with several messages: all have the same length.
 const PAGE: &str = "p00-00000 ";
 
 fn pages(n: usize, size: usize) -> String {
@@ -219,7 +219,7 @@ fn pages(n: usize, size: usize) -> String {
     words.join(" ")
 }
 
-/// How much one message holds, about; of Feishu's, which hold much, two are enough.
+/// Approximate maximum length of a message; on Feishu, where it is large, two are enough.
 fn limit(platform: &str) -> usize {
     match platform {
         "feishu" => 12_000,
@@ -229,7 +229,7 @@ fn limit(platform: &str) -> usize {
     }
 }
 
-/// One who talks: most in private, two in groups.
+/// A user: most in private, two in groups.
 pub fn person(house: &House, n: usize) -> Talk {
     let name = format!("Person {n}");
     let person = house.platform.person(&name);
@@ -241,7 +241,7 @@ pub fn person(house: &House, n: usize) -> Talk {
     Talk { chat, person, name, group, said: Vec::new(), edits: 0 }
 }
 
-/// Waits until everything is answered; what is asked meanwhile is decided.
+/// Waits until everything is answered; questions are decided meanwhile.
 pub async fn answered(house: &House, talks: &[Talk], what: &str, bound: Bound) {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     for talk in talks {
@@ -249,7 +249,7 @@ pub async fn answered(house: &House, talks: &[Talk], what: &str, bound: Bound) {
             let late = Instant::now() >= deadline;
             assert!(!late, "{what}, chat {}: {why}\n{:#?}", talk.chat, house.platform.shown(&talk.chat));
             talk.decide(house);
-            // Nobody hears of a press that came while nobody listened: it is made again.
+            // A press while the daemon is down is lost: it is repeated.
             let soon = Duration::from_secs(2);
             let read = house
                 .platform
@@ -259,15 +259,15 @@ pub async fn answered(house: &House, talks: &[Talk], what: &str, bound: Bound) {
     }
 }
 
-/// Returns the rules for the mix. The scripted model repeats a call that was cut as often as it takes: nobody is to
-/// tell it that this is a loop.
+/// Returns the rules for the mix. The scripted model repeats an interrupted call as often as needed: it must not be
+/// told that this is a loop.
 pub fn mixed() -> String {
     format!(
         "approvals: {{tools: [{ASKED}]}}\nloop_detection: {{enabled: false}}\nbudgets: {{everybody: {{tokens_per_day: 1000000000}}}}\n"
     )
 }
 
-/// The model echoes word by word; some words make it do something first.
+/// The model echoes each message; some words make it do something first.
 pub fn script(house: &House) {
     house.model.otherwise(|ask| answer(ask).into());
 }
@@ -279,7 +279,7 @@ fn answer(ask: &Ask) -> pudu_sim::model::Answer {
         .filter(|message| message["role"] == "tool")
         .map(|message| message["content"].to_string())
         .collect();
-    // What a restart cut is done once more: it does no harm twice.
+    // An interrupted call is repeated: it is harmless twice.
     let cut = ["a restart interrupted this call", "the process ended in the middle of this call"];
     let done = tools.iter().filter(|result| !cut.iter().any(|cut| result.contains(cut))).count();
     let number = |word: &str| {
@@ -295,7 +295,7 @@ fn answer(ask: &Ask) -> pudu_sim::model::Answer {
         return Reply::text(&text).words_per_chunk(size / 25 + 1).every(Duration::from_millis(20));
     }
     if let Some(n) = number("send ") {
-        // A call that two deaths cut is not made a third time: it is made in another way.
+        // A call that two kills interrupted is not made a third time: it is made differently.
         let slashes = "/".repeat(1 + (tools.len() - done).saturating_sub(1));
         let path = format!("/mnt/user-data/outputs{slashes}out-{n}.txt");
         return match done {

@@ -1,5 +1,5 @@
-//! Kills at the writes that ordinary talk seldom makes: each is brought about on purpose.
-//! Snapshots are left to the store's own tests, which kill a process at every write as well.
+//! Kills at writes that ordinary messages rarely cause: each is caused on purpose. Snapshots are left to the store's
+//! own tests, which kill a process at every write as well.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{
@@ -19,7 +19,7 @@ async fn doomed(account: &str, point: &str) -> (House, Talker) {
     (house, ada)
 }
 
-/// Waits for the death and starts again without one.
+/// Waits for the kill and restarts without one.
 async fn again(house: &mut House, point: &str) {
     assert!(house.ended(SOON).await.is_some(), "it did not die at {point}");
     house.set("PUDU_CRASH_AT", "");
@@ -81,7 +81,7 @@ async fn a_message_that_came_too_late_to_steer_survives() {
         ada.reads("echo: one more thing").await;
         let answers = texts(&ada);
         let expect: &[&str] = match side {
-            // It was still of the turn that had its answer: both are answered by one.
+            // It belonged to the answered turn: both are answered together.
             "before" => &["echo: one more thing"],
             _ => &["echo: hello", "echo: one more thing"],
         };

@@ -1,5 +1,5 @@
-//! What is special to DingTalk: messages that cannot change, cards that fail, answers at a message's own
-//! address, sockets that are renewed, and limits.
+//! DingTalk's peculiarities: messages that cannot be edited, failing cards, reply URLs of messages, renewed sockets,
+//! and limits.
 
 use crate::house::{House, SOON};
 use pudu_sim::{
@@ -13,12 +13,12 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// What is not acknowledged comes again soon, so that nothing here waits a minute.
+/// Unacknowledged messages are repeated soon, so that no test waits a minute.
 fn options(cards: bool) -> Options {
     Options { cards, repeat: Some(Duration::from_secs(2)), ..Options::default() }
 }
 
-/// A house on DingTalk, with Ada, who talks to the bot alone.
+/// A house on DingTalk, with Ada in a private chat.
 struct Talk {
     house: House,
     dingtalk: DingTalk,
@@ -44,7 +44,7 @@ impl Talk {
         self.dingtalk.write(&words(chat, person, text))
     }
 
-    /// Waits until the last message reads so and does not change any more.
+    /// Waits until the last message has this text and is final.
     async fn reads(&self, chat: &str, answer: &str) -> Vec<Shown> {
         let there = |shown: &[Shown]| shown.last().is_some_and(|last| last.text == answer && !last.growing);
         self.sees(chat, there).await
@@ -129,7 +129,7 @@ async fn a_template_without_the_variable_costs_the_growing_and_nothing_else() {
     talk.house.model.next(slowly("one two three four five six"));
     talk.say("count");
     talk.reads(&talk.ada, "one two three four five six").await;
-    // Cards rest then: the next reply does not leave another card behind.
+    // Cards pause then: the next reply leaves no other card.
     talk.say("hello");
     talk.reads(&talk.ada, "echo: hello").await;
     assert_eq!(
@@ -183,9 +183,9 @@ async fn an_app_without_permission_or_calls_still_answers() {
 
 #[tokio::test]
 async fn no_message_falls_between_two_sockets() {
-    // Nothing is repeated here: what falls between is lost.
+    // Without repetition: messages in between are lost.
     let talk = Talk::open(Options { repeat: None, ..options(true) }, "").await;
-    // A socket that ends right after its beginning is renewed with a pause.
+    // A socket that ends right after its start is renewed after a pause.
     for round in 0..3 {
         talk.dingtalk.disconnect();
         assert!(talk.dingtalk.renewed(SOON).await, "{}", talk.house.log());
@@ -406,7 +406,7 @@ async fn words_that_are_refused_for_good_leave_no_half_answer() {
     }
 }
 
-/// Pages and pages: the daemon dies in the midst of them.
+/// An answer of many pages: the daemon dies in the middle.
 #[tokio::test]
 async fn an_answer_of_several_cards_that_was_killed_leaves_no_card_behind() {
     let text: String = (0..900).map(|n| format!("word{n} ")).collect();
@@ -440,10 +440,10 @@ async fn killed_at(talk: &mut Talk, method: &str, nth: u64, when: When) {
         Then::Cut
     };
     talk.dingtalk.on_call(method, nth, when, Box::new(kill));
-    // It takes long enough for a sign where there are no cards.
+    // Slow enough for a progress sign without cards.
     talk.house.model.next(slowly(&(0..40).map(|n| format!("word{n} ")).collect::<String>()));
     talk.say("count");
-    // A call that this reply does not make kills nobody.
+    // The daemon survives if this reply does not make the call.
     if timeout(Duration::from_secs(8), killed).await.is_ok() {
         talk.house.kill();
         talk.dingtalk.heal();
@@ -490,7 +490,7 @@ async fn a_message_is_there_at_most_twice_wherever_the_daemon_is_killed() {
     }
 }
 
-// The doctor's process is waited for on the test's own thread: the simulator needs another.
+// The test's thread waits for the doctor's process: the simulator needs another thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_doctor_names_what_is_missing_and_its_mend() {
     let dingtalk = DingTalk::start(options(true)).await.unwrap();

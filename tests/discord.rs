@@ -1,4 +1,4 @@
-//! What only Discord has: threads, registered commands, sessions that are resumed or not, intents, buckets.
+//! Discord's peculiarities: threads, registered commands, resumed and new sessions, intents, rate limit buckets.
 
 use crate::house::{House, SOON};
 use pudu_sim::{
@@ -11,7 +11,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// A house on Discord with Ada, and a channel in which she and the bot are.
+/// A house on Discord with Ada, and a channel with her and the bot.
 pub(crate) struct Server {
     pub(crate) house: House,
     pub(crate) discord: Discord,
@@ -36,7 +36,7 @@ impl Server {
         server
     }
 
-    /// Starts the daemon and waits until it hears.
+    /// Starts the daemon and waits until it is connected.
     pub(crate) async fn start(&mut self) {
         self.house.start();
         self.until(|discord| discord.connections() == 1 && !discord.commands().is_empty()).await;
@@ -60,7 +60,7 @@ impl Server {
         found.unwrap_or_else(|timeout| panic!("{timeout}"))
     }
 
-    /// Waits until the bot's last message reads so and will not change any more.
+    /// Waits until the bot's last message has this text and is final.
     pub(crate) async fn reads(&self, chat: &str, answer: &str) -> Shown {
         let ended = |shown: &[Shown]| {
             let last = shown.last()?;
@@ -103,7 +103,7 @@ async fn a_command_that_cannot_be_deferred_is_answered_by_a_message() {
     assert!(server.discord.command(&server.team, &server.ada, "new", ""));
     server.reads(&server.team, "New conversation started.").await;
     assert_eq!(server.words(&server.team).len(), 1);
-    // Discord was slow, and the deferral is there all the same.
+    // Discord was slow, but the deferral succeeded.
     server.discord.fail("interaction.callback", 1, Fault::CutAfter);
     server.discord.fail("original.edit", 1, Fault::CutAfter);
     assert!(server.discord.command(&server.team, &server.ada, "new", ""));
@@ -140,7 +140,7 @@ async fn a_choice_that_the_message_does_not_take_is_said_alone() {
         server.write(&server.direct, "/mode", true, None);
         let offers = |shown: &[Shown]| shown.last().filter(|last| !last.buttons.is_empty()).cloned();
         let offer = server.sees(&server.direct, offers).await;
-        // An answer that is known at once needs no change: this one is of the message with the buttons.
+        // An immediate answer needs no edit: this one belongs to the message with the buttons.
         server.discord.fail("message.edit", 1, Fault::Refused(status, fault.to_owned()));
         assert!(server.discord.press(&server.direct, &server.ada, &offer.id, mode));
         let (chose, answer) = (format!("✅ Ada chose: {mode}"), format!("Mode {mode}:"));
@@ -171,7 +171,7 @@ async fn with_threads_each_question_begins_one_and_its_talk_needs_no_mention() {
     server.write(&server.team, "something else", true, None);
     server.reads(&server.team, "echo: [Ada] something else").await;
     assert_eq!(server.discord.threads(&server.team).len(), 2);
-    // Where none can begin the answer stands in the channel, and the talk goes on there.
+    // If no thread can be created, the answer is in the channel, and the conversation continues there.
     server.discord.permission("CREATE_PUBLIC_THREADS", false);
     let asked = server.write(&server.team, "third", true, None);
     let answer = server.reads(&server.team, "echo: [Ada] third").await;
@@ -218,7 +218,7 @@ async fn a_broken_connection_is_resumed_and_a_lost_session_is_made_up_for_by_the
     server.write(&server.direct, "missed", true, None);
     server.reads(&server.direct, "echo: missed").await;
     assert_eq!(server.discord.sessions(), (1, 1));
-    // Nobody tells of these any more.
+    // No event reports these.
     server.discord.forget_sessions();
     server.write(&server.direct, "lost", true, None);
     server.write(&server.team, "lost, too", true, None);
@@ -236,13 +236,13 @@ async fn what_was_said_while_the_daemon_was_away_is_answered_also_in_threads() {
     server.write(&server.team, "a story", true, None);
     let answer = server.reads(&server.team, "echo: [Ada] a story").await;
     server.house.kill();
-    // The connection of a process that is gone breaks.
+    // The connection of a dead process breaks.
     server.discord.forget_sessions();
     server.write(&server.team, "and then?", false, Some(&answer.id));
     server.start().await;
     server.reads(&server.team, "echo: [Ada] and then?").await;
     assert_eq!(server.words(&server.team), ["echo: [Ada] a story", "echo: [Ada] and then?"]);
-    // It was looked for since long before the start: ten minutes before the last that is known.
+    // It was searched from ten minutes before the last known message.
     let calls = server.discord.calls("message.list");
     let after = calls.last().and_then(|call| call.params["query"]["after"].as_str()?.parse::<u64>().ok());
     let asked: u64 = answer.id.parse().unwrap();
@@ -355,7 +355,7 @@ async fn the_limits_are_kept_to_before_discord_refuses() {
     server.reads(&server.direct, &words.join(" ")).await;
     assert_eq!(server.words(&server.direct).len(), 1);
     assert_eq!(server.discord.invalid_calls(), 0, "no call was refused");
-    // The limit of all calls.
+    // The global limit.
     server.discord.refuse_all(Duration::from_secs(2));
     server.write(&server.direct, "and now?", true, None);
     server.reads(&server.direct, "echo: and now?").await;

@@ -1,5 +1,5 @@
-//! Discord's gateway across deaths of the daemon, closed connections and calls that fail: nobody's words are lost,
-//! and nothing is said twice.
+//! Discord's gateway with kills of the daemon, closed connections and failing calls: no message is lost, and nothing is
+//! sent twice.
 
 use crate::{
     discord::Server,
@@ -14,10 +14,10 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A closed connection is back, and an answer there, within this.
+/// Timeout to reconnect and answer.
 const BACK: Duration = Duration::from_secs(8);
 
-/// Somebody whom the bot has never met writes to it in private; returns the chat.
+/// A new user writes to the bot in private; returns the chat.
 fn first_words(discord: &Discord, name: &str) -> String {
     let person = discord.person(name);
     let chat = discord.private(&person);
@@ -31,7 +31,7 @@ async fn answered(server: &Server, chat: &str, name: &str) {
     assert_eq!(server.words(chat).len(), 1, "{name}: {:?}", server.words(chat));
 }
 
-/// Kills the daemon when it makes a call.
+/// Kills the daemon at a call.
 fn kill_at(house: &House, discord: &Discord, method: &str, when: When) {
     let pid = house.pid();
     let kill = Box::new(move |_: &_| {
@@ -55,7 +55,7 @@ async fn what_a_stranger_says_while_the_daemon_is_away_comes_when_the_session_is
         answered(&server, &chat, name).await;
         assert_eq!(server.discord.sessions(), (1, *resumed), "{name}");
     }
-    // The commands of a new version are told to Discord though no session began.
+    // The commands of a new version are registered without a new session.
     assert!(server.discord.calls("commands.put").len() >= 2);
 }
 
@@ -150,7 +150,7 @@ async fn a_channel_that_cannot_be_looked_up_holds_nobody_up() {
         server.discord.heal();
         server.discord.fail_often("channel.get", 1.0, fault.clone());
         server.discord.fail_often("guild.channels", 1.0, fault.clone());
-        // A thread of which Discord never told.
+        // A thread without an event.
         let strange = json!({
             "id": "1900000000000000000", "channel_id": "1800000000000000000", "guild_id": "1000000000000000003",
             "author": {"id": server.ada, "username": "ada"}, "content": "for others", "type": 0,
@@ -164,7 +164,7 @@ async fn a_channel_that_cannot_be_looked_up_holds_nobody_up() {
     assert_eq!(server.discord.sessions(), (1, 0), "the connection stays");
 }
 
-/// Ada talks in a thread of the bot's until the daemon dies; returns her last message there.
+/// Ada talks in a thread of the bot until the daemon dies; returns her last message there.
 async fn talks_in_a_thread_until_death(server: &mut Server) -> String {
     server.write(&server.team, "a story", true, None);
     let answer = server.reads(&server.team, "echo: [Ada] a story").await;
@@ -178,7 +178,7 @@ async fn talks_in_a_thread_until_death(server: &mut Server) -> String {
 async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_they_stand() {
     let mut server = Server::open("thread_mode: true").await;
     let own = talks_in_a_thread_until_death(&mut server).await;
-    // That it is for the bot is known only by the thread.
+    // Only the thread shows that the message is for the bot.
     server.write(&server.team, "and then?", false, Some(&own));
     for method in ["guild.channels", "threads.list", "channel.get"] {
         server.discord.fail_often(method, 1.0, Fault::Internal);
@@ -201,14 +201,14 @@ async fn words_of_which_it_cannot_be_asked_where_they_stand_outlive_a_death() {
     server.until(|discord| discord.sessions().1 == 1).await;
     server.write(&server.team, "and then?", false, Some(&own));
     server.until(|discord| !discord.calls("channel.get").is_empty()).await;
-    // With this the stored session goes on behind the words in the thread.
+    // After this message the stored session continues after the message in the thread.
     server.write(&server.direct, "meanwhile", true, None);
     server.reads(&server.direct, "echo: meanwhile").await;
     server.house.kill();
     server.discord.heal();
     server.house.start();
     server.reads(&server.team, "echo: [Ada] and then?").await;
-    // What would be said twice would be said by the next end.
+    // Duplicates would be sent before the exit.
     assert!(server.house.stop().await.success());
     server.house.start();
     server.write(&server.team, "the end", false, Some(&own));
@@ -253,7 +253,7 @@ async fn a_command_is_answered_once_whenever_the_daemon_dies() {
             whole.then_some(())
         };
         server.sees(&chat, whole).await;
-        // What would be said twice would be said by the end.
+        // Duplicates would be sent before the exit.
         assert!(server.house.stop().await.success());
         let shown = server.discord.shown(&chat);
         assert_eq!(shown.len(), 1, "{point} {when:?}: {shown:#?}");

@@ -1,4 +1,4 @@
-//! Documents that people send, from the chat to the model; and the process that reads them.
+//! Documents of users, from the chat to the model; and the process that converts them.
 
 use crate::house::{House, SOON, Talker};
 use pudu_client::documents::{Converter, DocumentKind, DocumentLimits, Error};
@@ -15,7 +15,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 
-/// A Word document with a heading for each title.
+/// A Word document with these headings.
 pub(crate) fn docx(titles: &[&str]) -> Vec<u8> {
     let heading = |title: &&str| {
         format!(
@@ -85,7 +85,7 @@ async fn a_document_in_a_chat_reaches_the_model_with_its_headings_and_can_be_rea
     assert_eq!(requests[1].last_tool(), "# Costs\n\nAbout Costs.");
 }
 
-/// OC PR#57782: a document whose words pass for the system's, or for another person's.
+/// OC PR#57782: a document whose text imitates the system or another user.
 #[tokio::test]
 async fn what_a_document_says_closes_no_mark_and_speaks_with_no_other_voice() {
     let house = House::open("").await;
@@ -142,7 +142,7 @@ async fn documents_stay_as_they_are_where_the_operator_wants_it() {
     assert!(listed.starts_with("/mnt/user-data/uploads/plan.docx (") && !listed.contains('\n'), "{listed}");
 }
 
-/// A converter whose child is the real program.
+/// A converter whose child process is the real program.
 fn converter(change: impl FnOnce(&mut DocumentLimits)) -> Converter {
     let mut limits = DocumentLimits::default();
     change(&mut limits);
@@ -173,7 +173,7 @@ async fn a_process_of_its_own_reads_a_document() {
     ));
 }
 
-/// Each document harms its own process at most, and what became of it is told.
+/// Each document harms at most its own process, and its outcome is reported.
 #[tokio::test]
 async fn a_document_that_wants_too_much_takes_only_its_reader_down() {
     let rows = "<r/>".repeat(2_000_000);
@@ -190,7 +190,7 @@ async fn a_document_that_wants_too_much_takes_only_its_reader_down() {
     assert!(begun.elapsed() < SOON);
 }
 
-/// The program reads documents for nobody but itself, and has no secret to tell while it does.
+/// The program converts documents only for itself, and has no secrets meanwhile.
 #[tokio::test]
 async fn asked_by_hand_it_says_what_it_is_for() {
     let house = House::build("").await;
@@ -203,7 +203,7 @@ async fn asked_by_hand_it_says_what_it_is_for() {
     assert!(!help.contains("read-document"), "{help}");
 }
 
-/// Looks at the process that reads a document while it waits for it. Root tries it as an ordinary user as well.
+/// Inspects the process that converts a document while it waits. Root also tries it as an ordinary user.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_process_that_reads_a_document_can_do_nothing_else() {

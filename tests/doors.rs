@@ -1,4 +1,4 @@
-//! The HTTP server's doors: who comes without a proof, or slowly, shuts them for nobody else.
+//! The HTTP server's limits: slow or unauthenticated clients do not lock out others.
 
 use crate::house::{House, http};
 use reqwest::multipart::{Form, Part};
@@ -10,14 +10,14 @@ use tokio::{
     time::timeout,
 };
 
-/// Opens a connection, and says the beginning of something.
+/// Opens a connection, and sends the beginning of a request.
 async fn begin(house: &House, words: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&house.address).await.unwrap();
     stream.write_all(words.replace("HOST", &house.address).as_bytes()).await.unwrap();
     stream
 }
 
-/// Asks over a connection of its own; returns the status.
+/// Sends a request over a new connection; returns the status.
 async fn status(house: &House, path: &str, token: Option<&str>) -> u16 {
     let mut call = http().get(format!("http://{}{path}", house.address));
     if let Some(token) = token {
@@ -28,7 +28,7 @@ async fn status(house: &House, path: &str, token: Option<&str>) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_prove_nothing_shut_nobody_out() {
-    // More than one address may have, where the daemon takes 4,096 connections.
+    // More than the limit per address; the daemon accepts 4,096 connections.
     let connections = 2_200;
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum.map(|most| most.min(16_384)), maximum }).unwrap();
@@ -45,7 +45,7 @@ async fn connections_that_prove_nothing_shut_nobody_out() {
     for path in ["/health", "/api/models", "/", "/api/channels", "/api/models"] {
         assert_eq!(status(&house, path, None).await, 200, "{path}");
     }
-    // They go on, as they would for hours.
+    // They continue like this.
     for stream in &mut open {
         stream.write_all(b"x").await.ok();
     }
@@ -84,7 +84,7 @@ async fn slow_uploads_shut_uploads_for_nobody_else() {
         http().post(format!("http://{}/api/threads/quick/uploads", house.address)).multipart(form).send();
     let put = timeout(Duration::from_secs(5), put).await.expect("uploads are shut").unwrap();
     assert_eq!(put.status(), 200);
-    // And those that are slow are told so, soon.
+    // Slow clients soon get an error.
     let mut answer = [0; 12];
     timeout(Duration::from_secs(16), slow[0].read_exact(&mut answer)).await.unwrap().unwrap();
     assert!(answer.ends_with(b" 408"), "{}", String::from_utf8_lossy(&answer));
@@ -104,7 +104,7 @@ async fn wrong_tokens_are_slowed_down_and_the_right_one_is_let_in_all_the_same()
     for path in ["/api/audit", "/api/models"] {
         let begin = Instant::now();
         let refused = status(&house, path, Some("wrong again")).await == 429;
-        // Also where nobody is asked: a proof that is shown and wrong falls back to none.
+        // Also without sign-in: an invalid token is not ignored.
         assert!(took(begin) && refused, "{path}");
     }
     let begin = Instant::now();

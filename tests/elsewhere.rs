@@ -1,5 +1,5 @@
-//! Sandboxes that others make, from a chat: the real daemon against a simulated provisioner and a simulated cluster.
-//! What each of the two does in detail is tried in `crates/containers/tests`.
+//! Sandboxes of a provisioner and a cluster, from a chat: the real daemon against their simulators. Details are tested
+//! in `crates/containers/tests`.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{
@@ -11,7 +11,7 @@ use pudu_sim::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A house with its cluster, whose Pods have the house's home; `None`, and a word, where there are no namespaces.
+/// A house with its cluster, whose Pods mount the house's home; `None` with a note if namespaces are unavailable.
 async fn in_pods() -> Option<(House, Kubernetes)> {
     if !Kubernetes::possible().await {
         return None;
@@ -49,7 +49,7 @@ async fn by_provisioner(key: &str) -> Option<(House, Provisioner, tempfile::Temp
     Some((house, service, there))
 }
 
-/// Lets the model run a script, and returns what it was told of it.
+/// Makes the model run a script, and returns the result.
 async fn run(house: &House, ada: &Talker, script: &str) -> String {
     let before = house.model.count();
     house.model.next(Reply::tool("bash", &json!({"command": script})));
@@ -58,7 +58,7 @@ async fn run(house: &House, ada: &Talker, script: &str) -> String {
     house.model.requests().last().unwrap().last_tool()
 }
 
-/// Sends a file, has a command make another of it, and waits until it is in the chat.
+/// Sends a file, has a command create another from it, and waits until it is in the chat.
 async fn there_and_back(house: &House, ada: &Talker) {
     house
         .model
@@ -84,7 +84,7 @@ async fn commands_run_in_pods_and_files_go_both_ways() {
     let about = house.model.requests()[0].body["tools"].to_string();
     assert!(about.contains("There is no network"), "{about}");
     assert_eq!(cluster.pods().len(), 1);
-    // A daemon that is killed leaves its Pod, the next one finds it; one that is stopped takes it away.
+    // A killed daemon leaves its Pod for the next one; a stopped daemon deletes it.
     house.kill();
     house.start();
     assert_eq!(run(&house, &ada, "cat ../outputs/b.txt").await, "HELLO");
@@ -127,7 +127,7 @@ async fn the_doctor_asks_the_cluster_and_tries_to_get_out_of_a_pod() {
         "ok    shell: Pods of Kubernetes with python:3.13-slim; no network, where the cluster keeps to policies",
         "ok    maker: Kubernetes v1.35.0 at 127.0.0.1:",
         "ok    command: ran in one: Linux ",
-        // The simulated node has no filter of calls, and the doctor says so.
+        // The simulated node has no seccomp filter, which the doctor reports.
         "BAD   escape: a command can make a namespace, be without a filter of calls",
     ] {
         assert!(said.contains(words), "{said}\nwithout {words}");

@@ -1,5 +1,5 @@
-//! The agent's shell, from a chat: what it can do, and that nothing it does reaches the daemon. Many more ways out
-//! are tried in `crates/sandbox/tests/suite/escape.rs`; here it is the real daemon with its secrets.
+//! The agent's shell from a chat: its abilities, and that it cannot affect the daemon. Many more attempts to escape are
+//! in `crates/sandbox/tests/suite/escape.rs`; this is the real daemon with its secrets.
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::Reply;
@@ -9,15 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the daemon has in its environment and nobody else may see.
+/// A secret in the daemon's environment.
 const SECRET: &str = "hunter2-of-the-daemon";
 
-/// A house with a secret, whose model runs what people write; `None`, and a word, where the kernel does not
+/// A house with a secret, whose model runs the users' messages as commands; `None` with a note if the kernel cannot
 /// confine commands.
 async fn house(sandbox: &str) -> Option<House> {
     let mut house = House::furnish(Default::default(), "", sandbox).await;
     house.set("OPENAI_API_KEY", SECRET);
-    // Put in by hand, below the home as the configuration names it.
+    // Created manually in the configured folder below the home.
     let skill = house.path(".pudu/skills/custom/by-hand");
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), "---\nname: by-hand\ndescription: Is there.\n---\nDo it.\n")
@@ -33,7 +33,7 @@ async fn house(sandbox: &str) -> Option<House> {
     confined.then_some(house)
 }
 
-/// Lets the model run a script, and returns what it was told of it.
+/// Makes the model run a script, and returns the result.
 async fn run(house: &House, ada: &Talker, script: &str) -> String {
     let before = house.model.count();
     house.model.next(Reply::tool("bash", &json!({"command": script})));
@@ -121,7 +121,7 @@ async fn nothing_that_a_command_does_reaches_the_daemon_and_its_secrets() {
         }
         assert_eq!(house.get("/health").await.0, 200, "{attempt}");
     }
-    // What was planted leads nowhere from the daemon's side either.
+    // The planted files do not lead anywhere on the daemon's side either.
     house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/workspace/planted/pudu.db"})));
     house.model.next(Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/x", "content": "x"})));
     house
@@ -135,11 +135,11 @@ async fn nothing_that_a_command_does_reaches_the_daemon_and_its_secrets() {
     assert!(told.iter().zip(words).all(|(text, word)| text.contains(word)), "{told:?}");
     assert!(!house.path("x").exists());
     gone("98765701").await;
-    // Nobody else noticed.
+    // No other user noticed.
     assert_eq!(run(&house, &bob, "cat private").await, "of-bob");
 }
 
-/// CVE-2026-54449: a server that runs commands outside of the sandbox comes from the operator's file alone.
+/// CVE-2026-54449: servers that run commands outside of the sandbox only come from the operator's file.
 #[tokio::test]
 async fn no_chat_and_no_client_adds_an_mcp_server() {
     let Some(house) = house("").await else { return };
@@ -162,7 +162,7 @@ async fn no_chat_and_no_client_adds_an_mcp_server() {
     assert!(!file.exists() && !house.path("stolen").exists());
 }
 
-/// Asks the daemon's API from a command, without a token, and says what came of it.
+/// Calls the daemon's API from a command without a token, and prints the result.
 const ASK: &str = r#"ask() {
     exec 3<>/dev/tcp/127.0.0.1/PORT
     printf '%s /api/%s HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nContent-Type: application/json\r\n' "$1" "$2" >&3
@@ -171,7 +171,7 @@ const ASK: &str = r#"ask() {
 }
 "#;
 
-/// What a command would need to answer for people, and to read what others have.
+/// Calls that would answer for users, or read their data.
 const ASKED: &str = r#"ask POST chat/terminal/messages '{"text":"said by nobody"}'
 ask GET chat/terminal/events
 ask POST chat/terminal/press '{"line":"x","action":"/approve"}'
@@ -194,7 +194,7 @@ async fn a_command_that_reaches_the_api_neither_speaks_nor_decides_for_people() 
     let statuses: Vec<&str> = said.lines().take_while(|line| line.parse::<u16>().is_ok()).collect();
     assert_eq!(statuses, ["401"; 7], "{said}");
     assert!(said.contains("No such file"), "the token is not to be seen: {said}");
-    // What began before may still run.
+    // Runs that began before may still be running.
     house.configure("", "");
     assert_eq!(run(&house, &ada, "echo confined").await.trim(), "confined");
     assert_eq!((house.get("/api/models").await.0, house.get("/health").await.0), (401, 200));
@@ -258,7 +258,7 @@ async fn alive(word: &str) {
     until(word, |count| count > 0).await;
 }
 
-/// Waits until no process has.
+/// Waits until no process has the word in its command line.
 async fn gone(word: &str) {
     until(word, |count| count == 0).await;
 }

@@ -1,4 +1,4 @@
-//! The programs that an `extensions_config.json` names: whose word is taken, and how they end.
+//! Programs in an `extensions_config.json`: whose file is trusted, and how they end.
 
 use crate::house::House;
 use rustix::process::Signal;
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// How many processes of this machine have a word in their command line.
+/// Returns the number of processes of this machine with a word in their command line.
 fn processes(word: &str) -> usize {
     let found = |path: &Path| {
         let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
@@ -18,7 +18,7 @@ fn processes(word: &str) -> usize {
     std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| found(&entry.path())).count()
 }
 
-/// Waits until as many processes have a word in their command line as are wanted.
+/// Waits until the number of processes with a word in their command line meets a condition.
 async fn wait(word: &str, wanted: impl Fn(usize) -> bool) {
     for _ in 0..500 {
         if wanted(processes(word)) {
@@ -29,7 +29,7 @@ async fn wait(word: &str, wanted: impl Fn(usize) -> bool) {
     panic!("{} processes have {word}", processes(word));
 }
 
-/// A house whose only MCP server never answers, and starts processes that hide in sessions of their own.
+/// A house whose only MCP server never responds, and starts processes in other sessions.
 async fn with_a_server(mark: &str) -> House {
     let mut house = House::build("").await;
     let script = format!(
@@ -59,7 +59,7 @@ async fn no_process_of_a_server_outlives_a_daemon_that_is_asked_to_end() {
     wait(&mark, |count| count == 0).await;
 }
 
-/// Only root can put another user's file there.
+/// Only root can place another user's file there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_another_user_names_is_not_run() {
     if !rustix::process::geteuid().is_root() {
@@ -77,12 +77,12 @@ async fn a_program_that_another_user_names_is_not_run() {
     let (ok, said) = house.pudu(&["doctor"]);
     let help = format!("chmod go-w {}", file.display());
     assert!(said.contains("other users may write to") && said.contains(&help), "{ok} {said}");
-    // Nor does switching a skill make it the operator's own.
+    // Switching a skill does not make the file the operator's.
     let (ok, said) = house.pudu(&["skill", "disable", "web-page"]);
     assert!(!ok && said.contains("other users may write to") && said.contains(&help), "{said}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o666, "it is as it was");
     assert!(!proof.exists());
-    // A file that names no program is nobody's danger.
+    // A file without programs is harmless.
     std::fs::write(&file, "{\"skills\": {}}").unwrap();
     let (_, said) = house.pudu(&["doctor"]);
     assert!(!said.contains("other users may write to"), "{said}");

@@ -1,5 +1,5 @@
-//! What only Feishu has: streams that close, scopes that are missing, fragments, tokens that die, topics,
-//! presses after a restart, sealed posts.
+//! Feishu's peculiarities: closed streams, missing scopes, fragments, expired tokens, topics, presses after a restart,
+//! sealed posts.
 
 use crate::house::{House, SOON};
 use pudu_sim::{
@@ -12,7 +12,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// A house on Feishu, with Ada, who talks to the bot in private.
+/// A house on Feishu, with Ada in a private chat.
 struct Scene {
     house: House,
     feishu: Feishu,
@@ -36,7 +36,7 @@ impl Scene {
         Self { house, feishu, ada, chat }
     }
 
-    /// Starts the daemon anew and waits until it is connected: nobody repeats a press.
+    /// Restarts the daemon and waits until it is connected: presses are not repeated.
     async fn start(&mut self) {
         let before = self.count("ws.connect");
         self.house.start();
@@ -64,7 +64,7 @@ impl Scene {
         found.unwrap_or_else(|timeout| panic!("{timeout}\n{}", self.house.log()))
     }
 
-    /// Waits until the last message in a chat is finished and reads so.
+    /// Waits until the last message in a chat is final and has this text.
     async fn reads(&self, chat: &str, answer: &str) -> Shown {
         let finished = |shown: &[Shown]| {
             let last = shown.last()?;
@@ -74,7 +74,7 @@ impl Scene {
         self.sees(chat, finished).await
     }
 
-    /// Ada asks and the answer is an echo.
+    /// Ada sends a message, which is echoed.
     async fn talks(&self, text: &str) -> Shown {
         self.say(text);
         self.reads(&self.chat, &format!("echo: {text}")).await
@@ -88,7 +88,7 @@ impl Scene {
         self.feishu.calls(method).len()
     }
 
-    /// Waits until the health says so.
+    /// Waits for this text in the health status.
     async fn is_told(&self, words: &str) {
         let told = async {
             while !self.house.get("/ready").await.1.contains(words) {
@@ -98,7 +98,7 @@ impl Scene {
         tokio::time::timeout(SOON, told).await.unwrap_or_else(|_| panic!("{}", self.house.log()));
     }
 
-    /// The bot kept to the protocol, and everything that it was told is acknowledged.
+    /// Checks that the bot followed the protocol and acknowledged all events.
     async fn is_clean(&self) {
         assert_eq!(self.feishu.violations(), [""; 0]);
         self.sees(&self.chat, |_| (self.feishu.waiting() == 0).then_some(())).await;
@@ -106,7 +106,7 @@ impl Scene {
     }
 }
 
-/// Words that come one by one.
+/// An answer that arrives word by word.
 fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }
@@ -153,7 +153,7 @@ async fn without_the_scope_of_cards_an_answer_is_replaced_as_it_grows() {
     let history = scene.feishu.history(&scene.chat, &shown.id);
     assert!(history.len() > 3, "it grew: {history:?}");
     assert!(scene.count("im.message.patch") > 1);
-    // An answer after a scope was given streams again.
+    // With the scope, an answer streams again.
     scene.feishu.give_scope("cardkit:card:write");
     scene.talks("again").await;
     assert!(scene.count("cardkit.card.update") > 0);
@@ -294,7 +294,7 @@ async fn words_that_are_refused_for_good_leave_no_half_answer() {
     scene.talks("and now").await;
 }
 
-/// An operation that was done without an answer, and a restart right behind it.
+/// An operation that took effect without a response, directly before a restart.
 #[tokio::test]
 async fn a_cards_numbers_never_go_backwards() {
     let mut scene = Scene::open("stream_interval_ms: 100\n").await;
@@ -320,7 +320,7 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     let offered =
         |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty() && !shown.growing).cloned();
     let offer = scene.sees(&scene.chat, offered).await;
-    // By then it is written down that the offer is there.
+    // By then the offer is stored.
     scene.talks("wait").await;
     scene.house.kill();
     scene.start().await;
@@ -329,7 +329,7 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     let answered = |_: &[Shown]| scene.feishu.presses().last()?.answer.clone();
     let toast = &scene.sees(&scene.chat, answered).await["toast"];
     assert_eq!((&toast["type"], &toast["content"]), (&json!("info"), &json!("👌")));
-    // Where the platform does not say it, nothing is guessed.
+    // If the platform does not report it, nothing is guessed.
     scene.say("/mode");
     let other = |shown: &&Shown| shown.id != offer.id && !shown.buttons.is_empty() && !shown.growing;
     let again = |shown: &[Shown]| shown.iter().find(other).cloned();
@@ -384,7 +384,7 @@ async fn a_waiting_message_gets_a_reaction_and_posts_and_bundles_are_read_whole(
             shown.last().filter(|last| !last.growing && last.text.starts_with("echo")).cloned()
         })
         .await;
-    // Another bot is not answered.
+    // Other bots are not answered.
     let calls = scene.house.model.count();
     scene.feishu.say(&Said { bot: true, ..said("", json!("I am a bot"), Vec::new()) });
     scene.talks("hello").await;
@@ -537,7 +537,7 @@ async fn a_thread_under_an_answer_goes_on_with_its_conversation_also_after_a_res
     }
 }
 
-/// A press says neither thread nor conversation: both are looked up, and are what they were.
+/// A press contains neither thread nor conversation: both are looked up, and unchanged.
 #[tokio::test]
 async fn a_press_in_a_thread_under_an_answer_is_in_its_conversation_also_after_a_restart() {
     let mut scene = Scene::open("").await;
@@ -621,13 +621,13 @@ async fn a_death_at_any_call_leaves_one_message() {
     }
 }
 
-// The doctor is waited for by a thread of its own.
+// A separate thread waits for the doctor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_doctor_names_what_is_missing_and_how_to_mend_it() {
     let scene = Scene::build(Options::default(), "").await;
     let (ok, said) = scene.house.pudu(&["doctor"]);
     assert!(ok && said.contains("by long connection") && said.contains("cardkit:card:write"), "{said}");
-    // Without a token, of a card that is not there.
+    // Without a token, for a missing card.
     for code in ["99991661", "200740"] {
         assert_eq!(scene.feishu.refusals(code), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! Files, both ways.
+//! Files in both directions.
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
@@ -63,7 +63,7 @@ async fn an_image_that_the_model_made_is_a_file_of_the_thread_and_is_sent() {
     let ada = Talker::new(&house, "Ada");
     let png =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    // Some gateways write it into the text.
+    // Some gateways put it into the text.
     house.model.next(Reply::text(&format!("![dot](data:image/png;base64,{png})")));
     ada.say("draw a dot");
     let sent = house.telegram.wait(SOON, |view| {
@@ -76,7 +76,7 @@ async fn an_image_that_the_model_made_is_a_file_of_the_thread_and_is_sent() {
     let texts: Vec<String> = ada.answers().into_iter().map(|answer| answer.text).collect();
     assert_eq!(texts[0], name, "no path is shown");
     assert!(house.threads().remove(0).join("user-data/outputs").join(&name).is_file());
-    // The model knows its file.
+    // The model knows the file's path.
     ada.says("again", "echo: again").await;
     let asked = house.model.requests().pop().unwrap();
     let before = asked.messages().iter().map(|message| message["content"].to_string()).collect::<String>();
@@ -143,7 +143,7 @@ async fn what_somebody_who_sent_a_file_has_yet_to_approve_is_asked_again_after_a
     let asked = waits.await.unwrap();
     house.kill();
     house.start();
-    // A press that meets the end of the old connection is lost, and people press again.
+    // A press during the end of the old connection is lost, and users press again.
     for _ in 0..SOON.as_secs() {
         house.telegram.press(ada.chat, ada.person, asked.id, "Approve").ok();
         let done = |view: &View<'_>| view.last_answer(ada.chat)?.starts_with("echo: ").then_some(());

@@ -1,4 +1,4 @@
-//! DeerFlow's API besides threads and runs, as its web frontend and scripts use it: shapes, codes and details.
+//! DeerFlow's API other than threads and runs, as used by its web frontend and scripts: shapes, codes and details.
 
 use crate::house::{House, SOON, http};
 use pudu_sim::{model::Reply, telegram::Options};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub const THREAD: &str = "7d1f6c9e-0000-4000-8000-00000000000a";
 
-/// A daemon and somebody who asks it, with or without the operator's token.
+/// A daemon and its client, with or without the operator's token.
 pub struct Api {
     pub house: House,
 }
@@ -203,7 +203,7 @@ async fn questions_are_suggested_by_the_model_and_count_for_whoever_asks() {
     let prompt = asked.last_user();
     assert!(prompt.contains("Person: What is a pudu?\n\nAssistant: The smallest deer."), "{prompt}");
     assert!(!prompt.contains("hidden"), "{prompt}");
-    // It is written beside the answer.
+    // It is written concurrently with the answer.
     let spent = async {
         loop {
             let usage = api.call(Method::GET, "/api/usage", true, None).await.1;

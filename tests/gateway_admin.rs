@@ -1,4 +1,4 @@
-//! DeerFlow's API about what everybody's runs work with: MCP servers, agents, skills.
+//! DeerFlow's API for shared settings: MCP servers, agents, skills.
 
 use crate::{
     gateway::{Api, detail},
@@ -66,7 +66,7 @@ async fn only_an_admin_sees_the_mcp_servers_and_nobody_sees_their_secrets() {
     });
     assert_eq!((status, &told), (200, &json!({"mcp_servers": {"files": files, "web": web}})));
 
-    // As it was shown it comes back, and nothing is another in the file.
+    // Sending back the response changes nothing in the file.
     let before = api.stored().1;
     let (status, again) = api.operate(Method::PUT, MCP, &told).await;
     assert_eq!((status, again), (200, told));
@@ -177,7 +177,7 @@ async fn nobody_starts_a_program_or_takes_a_secret_elsewhere_over_http() {
     }
     let allowed = add(json!({"command": "npx", "args": ["-y", "-p", "files", "files"], "enabled": false}));
     assert_eq!(api.operate(Method::PUT, MCP, &json!({ "mcp_servers": allowed })).await.0, 200);
-    // Without a list there is no program at all, but those that the operator wrote can be switched.
+    // Without an allowlist no program can be added, but the operator's can be switched.
     let closed = with_servers("").await;
     let added = json!({"mcp_servers": {"new": {"command": "npx", "args": ["x"]}}});
     assert_eq!(closed.operate(Method::PUT, MCP, &added).await.0, 400);

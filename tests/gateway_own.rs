@@ -1,4 +1,4 @@
-//! DeerFlow's API about what belongs to whoever asks: memory, a profile, chats, files.
+//! DeerFlow's API for the caller's own data: memory, profile, chats, files.
 
 use crate::{
     gateway::{Api, THREAD, detail},
@@ -82,7 +82,7 @@ async fn memory_is_shown_changed_exported_and_forgotten() {
     assert_eq!(api.call(Method::POST, "/api/memory/reload", false, None).await.1, back);
     assert_eq!(api.get("/api/memory?agent=poet").await.1["facts"], json!([]), "another agent has its own");
 
-    // An export of more than 1 MiB comes back, whatever `max_facts` is.
+    // An export of more than 1 MiB can be imported, whatever `max_facts` is.
     let facts = (0..220).map(|n| json!({"content": format!("Fact {n}: {}", "喜欢绿茶".repeat(470))}));
     let large = json!({"version": "1.0", "facts": facts.collect::<Vec<_>>()});
     assert_eq!(api.send(Method::POST, "/api/memory/import", &large).await.0, 200);
@@ -196,7 +196,7 @@ async fn whoever_shows_a_code_of_the_page_to_a_bot_is_one_person_with_it() {
     assert_eq!(api.get("/api/channels/connections").await, (200, json!({"connections": []})));
     assert_eq!(api.send(Method::POST, "/api/channels/none/connect", &json!({})).await.0, 404);
     assert_eq!(api.send(Method::POST, "/api/channels/local/connect", &json!({})).await.0, 404);
-    // The operator's token, which is nobody's own, still makes a code that admits a person.
+    // The operator's token, which has no user, can still create a code.
     assert_eq!(
         api.call(Method::POST, connect, true, None).await.0,
         409,
@@ -219,7 +219,7 @@ async fn an_output_is_edited_if_nobody_changed_it_meanwhile() {
     write("b.bin", &[0xff, 0, 1]);
     write("big.txt", &vec![b'x'; (2 << 20) + 1]);
     std::os::unix::fs::symlink("a.txt", outputs.join("link.txt")).unwrap();
-    // They are the agent's, as the uploads are.
+    // They belong to the agent's user, like the uploads.
     let own = std::fs::metadata(outputs.with_file_name("uploads")).unwrap();
     for path in [outputs.clone(), outputs.join("a.txt"), outputs.join("b.bin"), outputs.join("big.txt")] {
         chown(path, Some(own.uid()), Some(own.gid())).unwrap();

@@ -1,4 +1,4 @@
-//! Goals: work that goes on by itself until what was asked for is there.
+//! Goals: work that continues until they are met.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{
@@ -27,7 +27,7 @@ fn verdict(blocker: &str, reason: &str) -> Answer {
     ))
 }
 
-/// A house whose model works on a goal and is judged by these verdicts in turn, the last one again and again.
+/// A house whose model works on a goal and is judged by these verdicts in turn; the last one is repeated.
 async fn furnished(verdicts: Vec<Answer>, account: &str) -> (House, Talker) {
     let mut house = House::furnish(Options::default(), account, "").await;
     let (judged, worked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -99,7 +99,7 @@ async fn who_is_needed_is_asked_and_their_answer_goes_on_with_the_goal() {
 
 #[tokio::test]
 async fn a_goal_that_never_comes_nearer_ends() {
-    // Each round says something else, so that only their number ends it.
+    // Each round has another answer, so that only the limit ends it.
     let (house, ada) = furnished(vec![verdict("goal_not_met_yet", "More.")], "").await;
     ada.say(GOAL);
     let said = ada.reads_so(|text| text.contains("🎯")).await;

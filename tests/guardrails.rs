@@ -14,7 +14,7 @@ fn writes(text: &str) -> Answer {
     Reply::tool("write_file", &json!({"path": NOTE, "content": text, "user_id": "admin"}))
 }
 
-/// Returns what stands in the notes of all threads.
+/// Returns the contents of the notes of all threads.
 fn notes(house: &House) -> Vec<String> {
     let note = |thread: std::path::PathBuf| {
         std::fs::read_to_string(thread.join("user-data/workspace/note.txt")).ok()
@@ -22,12 +22,12 @@ fn notes(house: &House) -> Vec<String> {
     house.threads().into_iter().filter_map(note).collect()
 }
 
-/// Returns what the model was told last of a call.
+/// Returns the last tool result.
 fn told(house: &House) -> String {
     house.model.requests().last().unwrap().last_tool()
 }
 
-/// Returns what the audit says, without the times and the threads.
+/// Returns the audit without times and threads.
 fn audit(house: &House) -> Vec<String> {
     let (well, told) = house.pudu(&["audit"]);
     assert!(well, "{told}");
@@ -62,7 +62,7 @@ async fn a_tool_that_a_list_denies_is_not_called_and_nobody_is_asked() {
     assert!(explained.contains("guardrails, before each call: allowlist (fails closed)"), "{explained}");
     let (_, doctor) = house.pudu(&["doctor"]);
     assert!(doctor.contains("ok    allowlist: all tools are allowed; denied: write_file"), "{doctor}");
-    // An edit that would take the protection away by mistake is refused, and the list stays.
+    // An edit that would accidentally disable the protection is refused, and the list stays.
     house.configure("", "guardrails: {enabled: true, provider: {use: allow_list}}\n");
     assert!(house.log().contains("pudu has no guardrail provider"), "{}", house.log());
     house.model.next(writes("hi"));
@@ -78,7 +78,7 @@ async fn a_tool_that_a_list_denies_is_not_called_and_nobody_is_asked() {
     assert!(last.starts_with("write  allowed, guardrails asked  "), "{last}");
 }
 
-/// A section with the simulated provider.
+/// Returns a section with the simulated provider.
 fn over_http(guardrail: &str, more: &str) -> String {
     format!(
         "guardrails:\n  enabled: true\n  passport: agt_7\n{more}  provider:\n    use: http\n    config:\n      \
@@ -172,7 +172,7 @@ async fn while_a_provider_is_away_nothing_is_done_unless_the_operator_wants_that
         "{:?}",
         audit(&house)
     );
-    // A list beside it counts all the same.
+    // An additional list still applies.
     let both = over_http(&url, "  fail_closed: false\n") + "      denied_tools: [write_file]\n";
     house.configure("", &both);
     house.model.next(writes("again"));
@@ -221,7 +221,7 @@ async fn a_passport_counts_as_it_is_at_each_call() {
     assert!(!well && doctor.contains(nobody), "{doctor}");
 }
 
-/// An MCP server with one tool, which notes that it was called.
+/// An MCP server with one tool that records its calls.
 fn server(proof: &std::path::Path) -> Value {
     let script = format!(
         r#"while read -r line; do

@@ -1,4 +1,4 @@
-//! A house to test in: a folder, a simulated platform, a scripted model, and the real daemon between them.
+//! A test environment: a folder, a simulated platform, a scripted model, and the real daemon between them.
 
 use pudu_client::store::{Db, DbLocation};
 use pudu_sim::{
@@ -15,32 +15,31 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Nothing that a test waits for takes longer, even on a busy machine.
+/// Timeout of everything that a test waits for, on a busy machine.
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// A folder, a simulated platform (Telegram, unless a test brings another), a scripted model, and the daemon.
+/// A folder, a simulated platform (by default Telegram), a scripted model, and the daemon.
 pub struct House {
     dir: TempDir,
     pub telegram: Telegram,
-    /// Where the account is.
+    /// Platform of the bot.
     pub platform: Arc<dyn Platform>,
     pub model: Model,
     daemon: Option<Child>,
-    /// Where the daemon is to listen.
+    /// Address for the daemon to listen on.
     pub bind: String,
-    /// Where the daemon's page is.
+    /// Address of the daemon's page.
     pub address: String,
     environment: Vec<(String, String)>,
 }
 
 impl House {
-    /// Builds a house whose Telegram account has these settings besides token and address. The daemon is
-    /// not started.
+    /// Builds a house with additional settings of its Telegram bot. The daemon is not started.
     pub async fn build(account: &str) -> Self {
         Self::furnish(Options::default(), account, "").await
     }
 
-    /// Builds a house; `rest` is put at the end of the configuration.
+    /// Builds a house; `rest` is appended to the configuration.
     pub async fn furnish(options: Options, account: &str, rest: &str) -> Self {
         let telegram = Telegram::start(options).await.unwrap();
         let house = Self::on(Arc::new(telegram.clone()), telegram).await;
@@ -48,7 +47,7 @@ impl House {
         house
     }
 
-    /// Builds a house whose account is on another platform than Telegram.
+    /// Builds a house with another platform.
     pub async fn elsewhere(platform: Arc<dyn Platform>) -> Self {
         let telegram = Telegram::start(Options::default()).await.unwrap();
         let house = Self::on(platform, telegram).await;
@@ -85,12 +84,12 @@ impl House {
         users.flat_map(list).map(|thread| thread.path()).collect()
     }
 
-    /// Writes the configuration anew.
+    /// Rewrites the configuration.
     pub fn configure(&self, account: &str, rest: &str) {
         self.configure_accounts(&[(&self.platform, account)], rest);
     }
 
-    /// Writes the configuration anew, with an account on each of several platforms.
+    /// Rewrites the configuration, with a bot on each of several platforms.
     pub fn configure_all(&self, platforms: &[Arc<dyn Platform>], rest: &str) {
         let accounts: Vec<_> = platforms.iter().map(|platform| (platform, "")).collect();
         self.configure_accounts(&accounts, rest);
@@ -103,7 +102,7 @@ impl House {
             format!("  {}:\n    enabled: true\n{indented}", platform.name())
         };
         let accounts: String = accounts.iter().map(account).collect();
-        // Conversations would be read half a minute later, where tests count calls.
+        // Memory would be updated half a minute later, which disturbs tests that count calls.
         let memory = if rest.contains("memory:") { "" } else { "memory: {enabled: false}\n" };
         let config = format!(
             "config_version: 34\n{memory}\
@@ -115,7 +114,7 @@ impl House {
         self.write_config(&config);
     }
 
-    /// Writes the configuration's text; a daemon that runs has taken it up, or refused it, when this returns.
+    /// Writes the configuration's text and waits until a running daemon has applied or refused it.
     #[expect(clippy::disallowed_methods, reason = "another process is waited for, by its log")]
     pub fn write_config(&self, text: &str) {
         let heard = |log: &str| log.matches("edited configuration").count();
@@ -130,18 +129,18 @@ impl House {
         }
     }
 
-    /// Gives the daemon an environment variable from its next start on.
+    /// Sets an environment variable for the next start of the daemon.
     pub fn set(&mut self, name: &str, value: &str) {
         self.environment.retain(|(other, _)| other != name);
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Starts the daemon and waits until its page is there.
+    /// Starts the daemon and waits for its page.
     pub fn start(&mut self) {
         assert!(self.try_start(), "the daemon did not start:\n{}", self.log());
     }
 
-    /// Starts the daemon and tells whether it lived until its page was there.
+    /// Starts the daemon and returns whether it survived until its page was available.
     pub fn try_start(&mut self) -> bool {
         let mut child = self.spawn();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -159,7 +158,7 @@ impl House {
         true
     }
 
-    /// Starts the daemon without waiting for anything.
+    /// Starts the daemon without waiting.
     pub fn spawn(&self) -> Child {
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         Command::new(env!("CARGO_BIN_EXE_pudu"))
@@ -175,7 +174,7 @@ impl House {
             .unwrap()
     }
 
-    /// Runs another command of the program in the house; returns whether it went well, and what it said.
+    /// Runs another command of the program in the house; returns whether it succeeded, and its output.
     pub fn pudu(&self, args: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pudu"));
         command.args(args).current_dir(self.dir.path()).env_clear().envs(self.environment.iter().cloned());
@@ -184,7 +183,7 @@ impl House {
         (output.status.success(), String::from_utf8(said).unwrap())
     }
 
-    /// Kills the daemon as a power cut would.
+    /// Kills the daemon like a power failure.
     pub fn kill(&mut self) {
         let mut child = self.daemon.take().unwrap();
         child.kill().unwrap();
@@ -201,7 +200,7 @@ impl House {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Waits for the daemon to end by itself.
+    /// Waits for the daemon to exit.
     pub async fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + within;
         while Instant::now() < deadline {
@@ -214,19 +213,19 @@ impl House {
         None
     }
 
-    /// Tells the daemon to stop and waits until it has.
+    /// Stops the daemon and waits until it has exited.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         let ended = self.ended(SOON).await;
         ended.unwrap_or_else(|| panic!("the daemon does not stop:\n{}", self.log()))
     }
 
-    /// Returns everything that the daemon logged so far.
+    /// Returns the daemon's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// Waits until the daemon has logged something.
+    /// Waits for a text in the daemon's log.
     pub async fn logs(&self, words: &str) {
         let deadline = Instant::now() + SOON;
         while !self.log().contains(words) {
@@ -235,7 +234,7 @@ impl House {
         }
     }
 
-    /// Opens the daemon's database, to look at what it keeps.
+    /// Opens the daemon's database for inspection.
     pub async fn database(&self) -> Db {
         Db::open(&DbLocation::Sqlite(self.path(".pudu/data/pudu.db"))).await.unwrap()
     }
@@ -245,13 +244,13 @@ impl House {
         self.dir.path().join(name)
     }
 
-    /// Waits until the bot has shown a message that it is seen and waits its turn.
+    /// Waits until the bot has acknowledged a message as waiting.
     pub async fn acknowledged(&self) {
         let seen = self.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()));
         seen.await.unwrap_or_else(|timeout| panic!("{timeout}"));
     }
 
-    /// Asks the daemon by HTTP.
+    /// Sends a request to the daemon.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let answer = http().get(format!("http://{}{path}", self.address)).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
@@ -270,12 +269,12 @@ impl Drop for House {
     }
 }
 
-/// A client for asking the daemon.
+/// Returns a client for requests to the daemon.
 pub fn http() -> reqwest::Client {
     pudu_client::net::client().unwrap()
 }
 
-/// A person in a chat.
+/// A user in a chat.
 pub struct Talker {
     telegram: Telegram,
     pub person: UserId,
@@ -283,30 +282,30 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// A person in a private chat with the bot.
+    /// Creates a user in a private chat with the bot.
     pub fn new(house: &House, name: &str) -> Self {
         let person = house.telegram.add_person(name, None);
         Self { telegram: house.telegram.clone(), person, chat: house.telegram.private(person) }
     }
 
-    /// The same person in another chat.
+    /// Returns the same user in another chat.
     pub fn at(&self, chat: ChatId) -> Self {
         Self { telegram: self.telegram.clone(), person: self.person, chat }
     }
 
-    /// Says something.
+    /// Sends a message.
     pub fn say(&self, text: &str) -> MessageId {
         self.telegram.say(self.chat, self.person, text).unwrap()
     }
 
-    /// Says something and waits until the bot's last message reads so.
+    /// Sends a message and waits until the bot's last message has this text.
     pub async fn says(&self, text: &str, answer: &str) -> MessageId {
         let message = self.say(text);
         self.reads(answer).await;
         message
     }
 
-    /// Waits until the bot's last message reads so and is final: there is nothing to stop any more.
+    /// Waits until the bot's last message has this text and is final: there is nothing left to stop.
     pub async fn reads(&self, answer: &str) {
         let last = self.telegram.wait(SOON, |view| {
             let last = view.answers(self.chat).pop()?;
@@ -316,12 +315,12 @@ impl Talker {
         last.await.unwrap_or_else(|timeout| panic!("{answer:?} {timeout}"));
     }
 
-    /// Waits until the bot's last message is as wanted.
+    /// Waits until the bot's last message meets a condition.
     pub async fn reads_so(&self, wanted: impl Fn(&str) -> bool) -> String {
         self.reads_within(SOON, wanted).await.unwrap_or_else(|timeout| panic!("{timeout}"))
     }
 
-    /// Waits for so long until the bot's last message is as wanted.
+    /// Waits with a timeout until the bot's last message meets a condition.
     pub async fn reads_within(
         &self,
         within: Duration,

@@ -1,4 +1,4 @@
-//! The language of what pudu itself says: the account's, or else the person's where the platform tells it.
+//! The language of pudu's own texts: the bot's, or else the user's if the platform reports it.
 
 use crate::{
     house::{House, SOON, Talker, http},
@@ -11,12 +11,12 @@ use pudu_sim::{
 };
 use serde_json::{Value, json};
 
-/// The words of the English catalogue that stand between arguments.
+/// Returns the parts of the English catalogue's texts between arguments.
 fn english() -> Vec<&'static str> {
     let catalogue = include_str!("../crates/texts/catalogue/en.ftl");
     let values = catalogue.lines().filter(|line| !line.starts_with('#'));
     let values = values.map(|line| line.split_once(" = ").map_or(line, |(_, value)| value));
-    // What stands in backticks is code, the same in every language.
+    // Text in backticks is code, the same in every language.
     let values = values.flat_map(|value| value.split('`').step_by(2));
     let pieces = values.flat_map(|value| value.split(['{', '}', '[', ']', '*', '/']));
     let words =
@@ -24,7 +24,7 @@ fn english() -> Vec<&'static str> {
     pieces.map(str::trim).filter(words).collect()
 }
 
-/// Collects what people read of a call: texts, and labels of buttons and commands.
+/// Collects the user-visible texts of a call, including labels of buttons and commands.
 fn read(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -45,7 +45,7 @@ fn read(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Fails if anything that the bot sent has English words of the catalogue.
+/// Fails if the bot sent English text of the catalogue.
 fn speaks_no_english(house: &House) {
     let english = english();
     assert!(english.len() > 150 && english.contains(&"Stopped."), "{english:?}");
@@ -55,7 +55,7 @@ fn speaks_no_english(house: &House) {
     });
     assert!(texts.iter().any(|text| text == "重试") && texts.len() > 40, "{texts:?}");
     for text in texts {
-        // Commands, code and names stay as they are.
+        // Commands, code and names are not translated.
         let text: String =
             text.split("</code>").map(|part| part.split("<code>").next().unwrap_or_default()).collect();
         let is_word = |word: &&str| !word.starts_with('/');
@@ -131,7 +131,7 @@ async fn each_person_is_answered_in_their_own_language_unless_the_account_has_on
     for (person, answer) in [(&ada, chinese), (&bob, english), (&chen, chinese), (&dora, english)] {
         person.says("/stop", answer).await;
     }
-    // A restart takes it from what was stored.
+    // After a restart it is read from the store.
     house.stop().await;
     ada.say("/usage");
     house.start();
@@ -147,7 +147,7 @@ async fn each_person_is_answered_in_their_own_language_unless_the_account_has_on
     };
     menus(None, "Start a new conversation").await.unwrap();
     menus(Some("zh"), "开始新对话").await.unwrap();
-    // The next edits count without a restart.
+    // The next edits apply without a restart.
     house.configure("language: en", "");
     ada.says("/stop", english).await;
     menus(Some("zh"), "Start a new conversation").await.unwrap();

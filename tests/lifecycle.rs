@@ -1,4 +1,4 @@
-//! Start, health, edits of the configuration, and the end.
+//! Startup, health, configuration edits, and shutdown.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::model::{At, Reply};
@@ -33,7 +33,7 @@ async fn a_refused_token_is_said_and_stops_that_channel_alone() {
     assert!(!house.log().contains("wrong-token-of"), "not even a wrong token is logged:\n{}", house.log());
 }
 
-/// Waits until the daemon says that it is not ready because a channel was refused.
+/// Waits until the daemon reports that it is not ready because a channel was refused.
 async fn refused(house: &House) -> serde_json::Value {
     let deadline = std::time::Instant::now() + SOON;
     loop {
@@ -250,7 +250,7 @@ async fn what_would_guard_and_is_not_built_stops_the_start() {
     house.start();
     let ada = Talker::new(&house, "Ada");
     ada.says("hello", "echo: hello").await;
-    // Switched on while it runs: refused, and what was before goes on.
+    // Enabled while it runs: refused, and the previous settings stay in use.
     house.configure("", "guardrails: {enabled: true}\n");
     assert!(house.log().contains("guardrails.provider.use: this is missing"), "{}", house.log());
     ada.says("still there", "echo: still there").await;

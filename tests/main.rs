@@ -1,4 +1,4 @@
-//! The daemon as people and platforms see it: the real binary against simulated platforms.
+//! The daemon as seen by users and platforms: the real binary against simulated platforms.
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::string_slice, clippy::str_to_string, reason = "tests")]
 
 mod accounts;
@@ -68,6 +68,7 @@ mod sign_in;
 mod skills;
 mod slack;
 mod slack_troubles;
+mod slash_commands;
 mod storage;
 mod store_outage;
 mod subagents;

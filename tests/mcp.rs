@@ -1,5 +1,4 @@
-//! MCP servers that are not quite by the protocol, from the daemon's side: what the model reads of them, and what nobody
-//! reads.
+//! MCP servers that violate the protocol, as seen by the daemon: what the model receives, and what stays hidden.
 
 use crate::house::{House, Talker};
 use pudu_sim::model::{Ask, Reply};
@@ -12,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-/// A server in the shell. A call is answered with the text that its tool's own name stands for.
+/// A server in the shell. A call returns the text for its tool's name.
 const SERVER: &str = r##"#!/bin/sh
 echo "STDIO MCP Server started in $REGION"
 while read -r line; do
@@ -33,7 +32,7 @@ fn executable(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A value of an entry that looks like no secret, and one that does.
+/// A configured value that does not look like a secret, and one that does.
 const GIVEN: [&str; 2] = ["northern-sea", "hunter2-hunter2"];
 
 async fn house_with_servers() -> House {

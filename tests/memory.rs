@@ -1,4 +1,4 @@
-//! Memory: what people say of themselves is there later, where it belongs and nowhere else.
+//! Memory: statements of users are remembered where they belong and nowhere else.
 
 use crate::{
     house::{House, SOON, Talker},
@@ -26,7 +26,7 @@ pub fn fact(content: &str, quote: &str) -> Value {
     })
 }
 
-/// A model's answer that proposes a fact with a proof.
+/// A model's answer that proposes a fact with a quote.
 pub fn proposes(content: &str, quote: &str) -> String {
     proposes_all(&[fact(content, quote)])
 }
@@ -58,7 +58,7 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
     ada.say("/memory");
     let listed = ada.reads_so(|text| text.contains("Remembered here: one fact.")).await;
     assert!(listed.contains("Prefers green tea"), "{listed}");
-    // The model says again what it is told.
+    // The model repeats its context.
     ada.say("what do I drink?");
     ada.reads_so(|text| text.starts_with("echo: what do I drink?")).await;
     let asked = told(&house);
@@ -153,7 +153,7 @@ async fn a_conversation_of_questions_and_tasks_costs_no_call() {
     assert_eq!(house.model.requests().iter().filter(|ask| learns(ask)).count(), 1, "Bob's alone");
 }
 
-/// Has somebody ask something, and returns what the model is told.
+/// Sends a message of a user, and returns the model's context.
 async fn asks(scene: &Scene, chat: &str, person: &str, text: &str) -> String {
     let answers = || scene.house.model.requests().iter().filter(|ask| !learns(ask)).count();
     let before = answers();
@@ -163,7 +163,7 @@ async fn asks(scene: &Scene, chat: &str, person: &str, text: &str) -> String {
 }
 
 async fn what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own(scene: Scene) {
-    // The model proposes both each time: what has no proof in the conversation is not kept.
+    // The model always proposes both: facts without a quote from the conversation are not stored.
     let both = proposes_all(&[
         fact("Prefers green tea", "I always drink green tea"),
         fact("Meets on Mondays", "We always meet on Mondays"),
@@ -183,7 +183,7 @@ async fn what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own(
     assert!(told.contains("Meets on Mondays") && !told.contains("green tea"), "in the room: {told}");
     let told = asks(&scene, &of_bob, &bob, question).await;
     assert!(!told.contains("Mondays") && !told.contains("green tea"), "to Bob alone: {told}");
-    // Her conversation has her own words before its eyes.
+    // Her conversation still contains her message.
     scene.write(&scene.chat, &ada, "/new", true, None);
     scene
         .sees(&scene.chat, |shown| shown.iter().any(|s| s.text.starts_with("New conversation")).then_some(()))
@@ -192,7 +192,7 @@ async fn what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own(
     assert!(told.contains("Prefers green tea") && !told.contains("Mondays"), "to Ada alone: {told}");
 }
 
-/// Returns the requests of runs, without the ids and times that differ between two houses.
+/// Returns the requests of runs, without IDs and times that differ between houses.
 fn stable(house: &House) -> Vec<Value> {
     let asked = house.model.requests().into_iter().filter(|ask| !learns(ask));
     asked.map(|ask| ask.body.clone()).collect()
@@ -200,7 +200,7 @@ fn stable(house: &House) -> Vec<Value> {
 
 #[tokio::test]
 async fn memory_adds_no_byte_to_the_beginning_of_requests() {
-    // What a person says, and where memory may stand: below the newest message, when it is asked.
+    // The user's messages; memory may only be below the newest message of a request.
     let said = ["I always drink green tea.", "what do I drink?", "and in the evening?"];
     let mut houses = Vec::new();
     for rest in ["memory: {enabled: false}\n", QUICK] {
@@ -230,7 +230,7 @@ async fn memory_adds_no_byte_to_the_beginning_of_requests() {
         assert_eq!(plain["tools"].to_string(), told["tools"].to_string(), "tools");
         assert_eq!(plain["messages"][0].to_string(), told["messages"][0].to_string(), "system prompt");
     }
-    // Within one conversation each request begins with the whole of the one before it.
+    // Within a conversation each request begins with the complete previous one.
     for asked in [without, with] {
         for pair in asked.windows(2) {
             let earlier = pair[0]["messages"].as_array().unwrap();

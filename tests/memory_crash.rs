@@ -1,4 +1,4 @@
-//! The daemon dies at each point of learning from a conversation: nothing is lost, and nothing is there twice.
+//! The daemon dies at each step of learning from a conversation: no fact is lost or duplicated.
 
 use crate::{
     house::{House, SOON, Talker},
@@ -8,7 +8,7 @@ use pudu_sim::{model::Reply, telegram::Options};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The points on the way: before and after the model is asked, the files are written, the index, the note in the store.
+/// The steps: before and after the request to the model, the files, the index, the note in the store.
 const POINTS: [&str; 10] = [
     "learning.keep.after",
     "learning.claim.before",
@@ -22,7 +22,7 @@ const POINTS: [&str; 10] = [
     "recall.index.after",
 ];
 
-/// A model that says the same in other words each time it is asked.
+/// A model that phrases the same fact differently each time.
 fn says_it_otherwise(house: &House) {
     let asked = AtomicUsize::new(0);
     house.model.when(learns, move |_| {
@@ -58,7 +58,7 @@ async fn a_death_anywhere_in_learning_loses_nothing_and_doubles_nothing() {
         ada.say("/memory");
         let listed = ada.reads_so(|text| text.contains("emembered here")).await;
         assert!(listed.contains("one fact."), "{point}: {listed}");
-        // It is found, too.
+        // It can also be recalled.
         ada.says("/new", "New conversation started.").await;
         ada.say("which drink do I take?");
         ada.reads_so(|text| text.starts_with("echo: which drink do I take?")).await;

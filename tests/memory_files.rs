@@ -1,4 +1,4 @@
-//! Memory moves: into another user's when two people join, out to a file and back, and away for good.
+//! Memory moves: merged when two users join, exported and imported, and deleted permanently.
 
 use crate::{
     house::{House, Talker},
@@ -30,7 +30,7 @@ async fn adds(person: &Talker, fact: &str) -> String {
     added.trim_start_matches("Remembered as ").trim_end_matches('.').to_owned()
 }
 
-/// Makes one person of two: the second shows the code of the first.
+/// Links two users: the second enters the code of the first.
 async fn join(first: &Talker, second: &Talker) {
     first.say("/connect");
     let code = code(&first.reads_so(|text| text.contains("within ten minutes: /connect ")).await);
@@ -47,11 +47,11 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     phone.say("I always drink green tea.");
     phone.reads_so(|text| text.starts_with("echo: I always drink green tea.")).await;
     house.logs("learnt from conversation").await;
-    // What was said to be off on one side is off for both.
+    // Memory that is off for one of them is off for both.
     phone.say("/memory off");
     phone.reads_so(|text| text.starts_with("Memory is off: from now on")).await;
 
-    // The process dies when the files are merged and the index is not.
+    // The process dies when the files are merged but the index is not.
     house.kill();
     house.set("PUDU_CRASH_AT", "memory.merged_files");
     house.start();
@@ -74,7 +74,7 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     ada.reads_so(|text| text.starts_with("echo: what is my dog called")).await;
     let told = crate::memory::told(&house);
     assert!(told.contains("Bello") && told.contains("Prefers green tea"), "{told}");
-    // Her words of before are found, too: they moved with her.
+    // Her earlier messages are also found: they moved with her.
     assert!(told.contains("I always drink green tea."), "{told}");
 
     phone.say("/connect off");
@@ -145,14 +145,14 @@ async fn what_is_remembered_goes_out_as_a_file_and_comes_back() {
     }
 }
 
-/// Returns the only user of whom something is remembered.
+/// Returns the only user with memory.
 fn user(house: &House) -> String {
     let folders = std::fs::read_dir(house.path(".pudu/users")).unwrap().flatten();
     let mut names = folders.map(|entry| entry.file_name().into_string().unwrap());
     names.find(|name| name.starts_with("telegram-")).unwrap()
 }
 
-/// Returns the files of a folder that have some words, as bytes.
+/// Returns the files of a folder that contain a text, as bytes.
 fn with_words(folder: &Path, words: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -174,7 +174,7 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     adds(&ada, "I ride a red bicycle.").await;
     let user = user(&house);
     house.stop().await;
-    // Memory of version 1.0, with a summary that speaks of the fact; a correction takes an older fact's place.
+    // Memory of version 1.0, with a summary that mentions the fact; a correction replaces an older fact.
     let fact =
         |id: &str, text: &str| json!({ "id": id, "content": text, "category": "context", "confidence": 0.9 });
     let old = json!({
@@ -188,7 +188,7 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     house.start();
     ada.say("/memory search car");
     ada.reads_so(|text| text.contains("Has an old car")).await;
-    // All of it is indexed, with words that somebody added by DeerFlow.
+    // Everything is indexed, including facts that were added by DeerFlow.
     adds(&ada, "I collect stamps.").await;
     ada.say("/memory export");
     ada.reads_so(|text| text.contains("Here is what is remembered.")).await;
@@ -203,7 +203,7 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     assert_eq!(left["facts"].as_array().unwrap().len(), 3, "{left}");
 }
 
-/// SQLite's log of writes has a deleted row until it is emptied.
+/// SQLite's write-ahead log contains a deleted row until it is truncated.
 #[tokio::test]
 async fn a_deleted_thread_is_gone_from_every_file() {
     let house = furnished().await;
@@ -245,7 +245,7 @@ async fn what_waits_to_be_read_is_forgotten_too_and_read_when_the_daemon_stops()
     ada.says("/memory", "Nothing is remembered here yet.").await;
     bob.say("/memory");
     bob.reads_so(|text| text.contains("Prefers green tea")).await;
-    // What she says from then on counts.
+    // Her later messages are remembered.
     ada.says("I always drink green tea, still.", "echo: I always drink green tea, still.").await;
     house.stop().await;
     house.start();

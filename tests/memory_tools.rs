@@ -1,4 +1,4 @@
-//! `memory.mode: tool`: the model remembers by itself, as far as people said it.
+//! `memory.mode: tool`: the model stores facts itself, as far as users stated them.
 
 use crate::{
     house::{House, Talker},
@@ -13,7 +13,7 @@ async fn furnished() -> House {
     house
 }
 
-/// Has the model call a tool when somebody says something, and returns the tool's result.
+/// Makes the model call a tool on a message, and returns the tool's result.
 async fn calls(house: &House, person: &Talker, said: &str, tool: &str, args: Value) -> Value {
     house.model.next(Reply::tool(tool, &args));
     person.says(said, &format!("echo: {said}")).await;
@@ -40,7 +40,7 @@ async fn the_model_keeps_what_a_person_said_finds_it_changes_it_and_forgets_it()
     let none = calls(&house, &bob, "which tea?", "memory_search", json!({ "query": "tea" })).await;
     assert_eq!(none, json!({ "count": 0, "results": [] }), "nobody else's");
 
-    // A use is counted where DeerFlow counts it.
+    // Uses are counted in DeerFlow's field.
     let uses = crate::memory::walk(&house.path(".pudu/users"));
     assert!(uses.iter().any(|text| text.contains("\"accessCount\": 1")), "{uses:?}");
 

@@ -1,5 +1,5 @@
-//! Models as they really are: each wire behind a chat, what its provider signs, another model in place of one that
-//! fails, thinking that people choose, and what it costs.
+//! Realistic models: each wire behind a chat, signed parts of replies, fallbacks for failing models, selectable
+//! thinking, and costs.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::model::Reply;
@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A provider that answers with bytes, one reply after the other.
+/// A provider that returns these bytes, one reply after another.
 struct RawProvider {
     address: String,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
@@ -64,7 +64,7 @@ fn events(events: &[Value]) -> String {
     events.iter().map(named).collect()
 }
 
-/// A house whose only model is of this class at this provider.
+/// A house whose only model has this class and provider.
 async fn house_of(class: &str, provider: &RawProvider, more: &str) -> (House, Talker) {
     let mut house = House::build("").await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();

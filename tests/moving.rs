@@ -1,4 +1,4 @@
-//! Moving in from DeerFlow, and the rights of one person: their export, and that they are forgotten.
+//! Import from DeerFlow, and the export and deletion of one user's data.
 
 use crate::house::{House, Talker};
 use pudu_sim::{
@@ -11,11 +11,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A home that DeerFlow's own libraries wrote.
+/// A home written by DeerFlow's own libraries.
 const DEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/deerflow/tests/home");
 const ADA: &str = "0b9f4d3e-1111-4aaa-8bbb-000000000001";
 
-/// A house with a DeerFlow project in it, and no configuration of its own.
+/// A house with a DeerFlow project and no configuration.
 async fn deer() -> House {
     let house = House::build("").await;
     fs::remove_file(house.path("config.yaml")).unwrap();
@@ -44,7 +44,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file below a folder, with its bytes.
+/// Returns all files below a folder with their contents.
 fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut files, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = open.pop() {
@@ -62,7 +62,7 @@ fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Every file below a folder, without the lines that say when it was written.
+/// Returns all files below a folder, without lines with their time of writing.
 fn timeless(root: &Path) -> Vec<(PathBuf, String)> {
     let text = |bytes: Vec<u8>| {
         let text = String::from_utf8(bytes).unwrap();
@@ -71,7 +71,7 @@ fn timeless(root: &Path) -> Vec<(PathBuf, String)> {
     tree(root).into_iter().map(|(path, bytes)| (path, text(bytes))).collect()
 }
 
-/// Everything that an import writes into the store, but for the times at which it did.
+/// Returns everything that an import writes to the store, except for times.
 async fn rows(house: &House) -> Vec<String> {
     let tables = [
         "SELECT 'thread ' || id || account || user_id || title || created || updated || seq || log_bytes FROM threads ORDER BY id",
@@ -230,10 +230,10 @@ async fn a_folder_without_a_home_and_a_configuration_with_errors_are_refused() {
     assert!(!house.path(".pudu/data").exists() && !house.path("config.yaml").exists());
 }
 
-/// Words that nobody else says.
+/// Words that only one user says.
 const SECRETS: [&str; 5] = ["marmoset", "xylophone", "bassoon", "quagga", "Adalberta"];
 
-/// A house in which Adalberta and Bob talk alone with the bot and in a group, where both are remembered.
+/// A house in which Adalberta and Bob talk with the bot in private and in a group, both with memory.
 async fn talked() -> (House, Talker, Talker) {
     let mut house = House::furnish(Options::default(), "", "memory: {debounce_seconds: 300}\n").await;
     house.start();
@@ -253,7 +253,7 @@ async fn talked() -> (House, Talker, Talker) {
     (house, ada, bob)
 }
 
-/// Places in the home where one of the words is.
+/// Returns the files in the home that contain one of the words.
 fn found(house: &House, words: &[&str]) -> Vec<String> {
     let has = |bytes: &[u8], word: &str| {
         bytes.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
@@ -266,7 +266,7 @@ fn found(house: &House, words: &[&str]) -> Vec<String> {
     places
 }
 
-/// Unpacks an archive: its places, and all its bytes.
+/// Unpacks an archive: its paths, and all its bytes.
 fn unpacked(file: &Path) -> (Vec<String>, String) {
     let mut zip = zip::ZipArchive::new(fs::File::open(file).unwrap()).unwrap();
     let (mut places, mut all) = (Vec::new(), Vec::new());
@@ -419,7 +419,7 @@ async fn what_somebody_was_before_they_joined_another_is_theirs_too() {
     assert_eq!(secrets.map(|(path, _)| path).collect::<Vec<_>>(), [] as [PathBuf; 0]);
 }
 
-/// Files of a home that are no plain files: each is left with its reason, and none hangs the import or grows.
+/// Irregular files of a home: each is skipped with a reason, and none blocks the import or grows.
 #[tokio::test]
 async fn odd_files_of_a_home_are_left_by_name_and_holes_stay_holes() {
     use std::os::unix::fs::{MetadataExt, symlink};

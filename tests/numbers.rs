@@ -1,4 +1,4 @@
-//! What is decided where nothing can be pressed: by the number that the question offers, and by no other words.
+//! Decisions on platforms without buttons: only by the number in the question, not by other text.
 
 use crate::{
     asks::wish,
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Makes a module of tests for each way in which nothing can be pressed.
+/// Generates a module of tests for each reason why buttons are missing.
 macro_rules! in_each_way {
     ($($way:ident)+ => $scenarios:tt) => {
         $(mod $way { super::in_each_way!(@tests $way $scenarios); })+
@@ -83,7 +83,7 @@ async fn asked(scene: &Scene, chat: &str, number: usize) -> Shown {
     asked
 }
 
-/// Waits for a finished message that says all of this.
+/// Waits for a final message that contains all of these texts.
 async fn says(scene: &Scene, chat: &str, words: &[&str]) {
     let all = |one: &Shown| is_final(one) && words.iter().all(|word| one.text.contains(word));
     scene.sees(chat, |shown| shown.iter().any(all).then_some(())).await;
@@ -125,7 +125,7 @@ async fn a_restart_keeps_the_question_and_its_numbers(mut scene: Scene) {
     scene.house.model.next(wish());
     scene.say("write it");
     let before = asked(&scene, &scene.chat, 1).await;
-    // By then it is written down where the question stands: an ordinary message of DingTalk is not found again.
+    // By then the question's position is stored: an ordinary message of DingTalk cannot be found again.
     scene.say("/usage");
     says(&scene, &scene.chat, &["oken"]).await;
     scene.house.kill();
@@ -167,7 +167,7 @@ async fn what_a_number_decides_can_be_read_whole(scene: Scene) {
             let words: String = shown.iter().map(|one| one.text.as_str()).collect();
             let mut files = shown.iter().flat_map(|one| &one.files);
             let file = files.any(|(_, bytes)| String::from_utf8_lossy(bytes).contains(&middle));
-            // Feishu takes cards again for the next reply.
+            // Feishu accepts cards again for the next reply.
             let button = shown.iter().find(|one| one.buttons.iter().any(|button| button == "Approve"));
             let asked = button.is_some() || words.contains(&approve);
             (asked && (file || words.contains(&middle))).then(|| button.map(|one| one.id.clone()))
@@ -185,7 +185,7 @@ async fn a_number_chooses_below_a_finished_reply_and_that_is_kept(mut scene: Sce
     scene.house.model.next(Reply::tool("ask_clarification", &args));
     scene.say("travel");
     says(&scene, &scene.chat, &["Which one?", "2. Europe"]).await;
-    // Nobody types so fast that the daemon does not know yet under which id its message stands.
+    // A user would not answer before the daemon has stored the message's ID.
     let (db, deadline) = (scene.house.database().await, Instant::now() + SOON);
     while !db.pending().await.unwrap().is_empty() {
         assert!(Instant::now() < deadline, "the question is not delivered");
@@ -194,7 +194,7 @@ async fn a_number_chooses_below_a_finished_reply_and_that_is_kept(mut scene: Sce
     scene.say("2");
     says(&scene, &scene.chat, &[" chose: Europe"]).await;
     says(&scene, &scene.chat, &["echo: Europe"]).await;
-    // Not by a crash: an ordinary message of DingTalk that was perhaps sent is sent again.
+    // Not by a kill: an ordinary message of DingTalk that may have been sent is sent again.
     assert!(scene.house.stop().await.success());
     scene.start().await;
     scene.say("and on");
@@ -204,11 +204,11 @@ async fn a_number_chooses_below_a_finished_reply_and_that_is_kept(mut scene: Sce
     assert_eq!((count("Which one?"), count("chose: Europe"), count("echo: Europe")), (1, 1, 1), "{words:?}");
 }
 
-/// A sending that fails for a moment leaves nobody waiting for a question that they do not see.
+/// A temporary failure to send does not leave a user with an invisible question.
 #[tokio::test]
 async fn a_question_that_was_not_taken_is_asked_again() {
     let scene = dingtalk_without_cards().await;
-    // The first sending holds the place.
+    // The first call sends the progress sign.
     scene.platform.fail("robot/oToMessages/batchSend", 2, Fault::CutBefore);
     scene.house.model.next(wish());
     scene.say("write it");

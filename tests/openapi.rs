@@ -1,11 +1,11 @@
-//! The OpenAPI document: nothing is registered beside it, and whatever it names answers as it says.
+//! The OpenAPI document: it lists all routes, and each listed route behaves as described.
 
 use crate::house::{House, http};
 use reqwest::Method;
 use serde_json::Value;
 use std::{collections::BTreeSet, path::Path};
 
-/// Said of an address at which there is nothing, and of a webhook to strangers.
+/// Error for an unknown address, and for a webhook without credentials.
 const NOWHERE: &str = "there is nothing at this address";
 
 /// An operation of the document.
@@ -16,13 +16,13 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Returns whether no proof is asked for.
+    /// Returns whether no credentials are required.
     pub fn is_open(&self) -> bool {
         self.told["security"] == serde_json::json!([])
     }
 }
 
-/// Puts something in the place of each parameter.
+/// Fills in each parameter of a path.
 pub fn filled(path: &str) -> String {
     let part = |segment: &str| if segment.starts_with('{') { "x".to_owned() } else { segment.to_owned() };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
@@ -48,7 +48,7 @@ pub fn operations(document: &Value) -> Vec<Operation> {
     all
 }
 
-/// Lists the addresses of parts that there are not.
+/// Lists the addresses of missing nested paths.
 pub fn missing(document: &Value) -> Vec<String> {
     document["x-not-there"].as_object().unwrap().keys().cloned().collect()
 }
@@ -72,7 +72,7 @@ async fn every_operation_answers_with_a_status_that_it_names() {
         let body = if is_stream { String::new() } else { answer.text().await.unwrap() };
         let mut is_nowhere = status == 405;
         if body.contains(NOWHERE) {
-            // An address that is there does not take just any method.
+            // An existing address does not accept every method.
             let address = format!("http://{}{}", house.address, filled(&path));
             let other = http().request(Method::OPTIONS, address).bearer_auth(token.trim());
             is_nowhere = other.send().await.unwrap().status() != 405;
@@ -159,10 +159,10 @@ fn no_route_is_registered_beside_the_document() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Pages with tables of routes. Their addresses are below `/api` unless they are whole.
+/// Pages with tables of routes. Relative addresses are below `/api`.
 const PAGES: [&str; 3] = ["docs/http-api.md", "docs/threads-and-runs.md", "docs/sign-in.md"];
 
-/// Reads the rows of a page that have methods: the methods and the addresses of each.
+/// Parses the rows with methods of a page: the methods and the addresses of each.
 fn rows(page: &str) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
     let mut rows = Vec::new();

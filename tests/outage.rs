@@ -1,9 +1,9 @@
-//! A platform's API is away for a while, in one of several ways: from before a question, in the midst of an answer,
-//! at its end, and while its file is brought. Each question has exactly one whole answer, soon after the platform is
-//! well again, and its file; what is asked next is answered as soon.
+//! A platform's API fails for a while, in several ways: before a question, during an answer, at its end, or while its
+//! file is sent. Each question has exactly one complete answer and its file soon after the recovery; the next question
+//! is answered as quickly.
 //!
-//! By default a few short outages on each platform. `PUDU_OUTAGE_SWEEP=1` tries every way for 3, 8, 30 and 120
-//! seconds, several at once; `PUDU_OUTAGE_AT_ONCE` says how many.
+//! By default a few short outages on each platform. `PUDU_OUTAGE_SWEEP=1` tries all ways for 3, 8, 30 and 120 seconds,
+//! several concurrently; `PUDU_OUTAGE_AT_ONCE` is their number.
 
 use crate::{
     house::{House, SOON},
@@ -20,14 +20,14 @@ use serde_json::json;
 use std::{fmt::Write, ops::RangeInclusive, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// An answer is whole so soon after the platform is well again.
+/// Timeout for a complete answer after the recovery.
 const WELL: Duration = Duration::from_secs(10);
-/// And what is asked then is answered so soon, though it may be heard late and a file may hang.
+/// Timeout for the answer to the next question, which may arrive late and have a stuck file.
 const NEXT_WELL: Duration = Duration::from_secs(16);
-/// How long outages last.
+/// Durations of outages, in seconds.
 const LASTS: [u64; 4] = [3, 8, 30, 120];
 
-/// How the API fails.
+/// Ways in which the API fails.
 const WAYS: [Way; 7] = [
     Way { name: "500", fault: Fault::Internal, reads: true },
     Way { name: "502 HTML", fault: Fault::BadGateway, reads: true },
@@ -41,7 +41,7 @@ const WAYS: [Way; 7] = [
 struct Way {
     name: &'static str,
     fault: Fault,
-    /// Whether also what only reads fails.
+    /// Whether read-only calls fail, too.
     reads: bool,
 }
 
@@ -53,8 +53,8 @@ impl Way {
         }
     }
 
-    /// Returns how often a file may stand there whose bringing it met. On Telegram nothing tells whether it arrived:
-    /// it is brought twice at most, a minute apart.
+    /// Returns the allowed copies of a file that was being sent. On Telegram it is unknown whether it arrived: it is
+    /// sent at most twice, a minute apart.
     fn bound(&self, platform: &(dyn Platform + 'static)) -> RangeInclusive<usize> {
         match (platform.name(), self.name) {
             ("telegram", "cut after") => 1..=2,
@@ -68,10 +68,10 @@ const WITHIN: &str = "one two three four five six seven eight nine ten eleven tw
 const GREEK: &str = "alpha beta gamma delta omega";
 const NEXT: &str = "next: whole";
 
-/// From when on it fails, as one question sees it; at last what is asked when it is well again.
+/// Moments of the failure, as seen by one question; the last is the question after the recovery.
 const MOMENTS: [&str; 5] = ["before", "within", "at its end", "its file", "next"];
 
-/// Makes a test for each platform.
+/// Generates a test for each platform.
 macro_rules! outage_tests {
     ($($platform:ident)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -111,7 +111,7 @@ async fn sweep(name: &str, fresh: impl AsyncFn() -> Arc<dyn Platform>) {
     assert_eq!(bad, 0, "{table}");
 }
 
-/// One who asks, and what is answered.
+/// A user, a question and its answer.
 struct Question {
     chat: String,
     person: String,
@@ -135,7 +135,7 @@ impl Question {
         platform.write(&Words { chat, person, text, to_bot: true, ..Words::default() });
     }
 
-    /// Waits until something is shown of its answer, be it a sign; some platforms show nothing before it is whole.
+    /// Waits until a part of its answer or a progress sign is shown; some platforms show nothing before it is complete.
     async fn is_shown(&self, platform: &(dyn Platform + 'static)) {
         let shown =
             |platform: &(dyn Platform + 'static)| (!platform.shown(&self.chat).is_empty()).then_some(());
@@ -146,7 +146,7 @@ impl Question {
         shown.iter().any(|shown| is_final(shown) && text(shown) == self.answer)
     }
 
-    /// Waits until its answer is whole, within so long since `well`; returns how long that took.
+    /// Waits with a timeout since `well` until its answer is complete; returns the time that it took.
     async fn answered(
         &self,
         platform: &(dyn Platform + 'static),
@@ -164,15 +164,15 @@ impl Question {
         Ok(after)
     }
 
-    /// Asks the same person's next question.
+    /// Sends the same user's next question.
     fn next(&self, platform: &(dyn Platform + 'static)) -> Self {
         let next = Self { chat: self.chat.clone(), person: self.person.clone(), text: "next", answer: NEXT };
         next.say(platform);
         next
     }
 
-    /// Checks that nothing but the answer, its file, so often as `files` says, and the next answer are there. That a
-    /// file is missing is told.
+    /// Checks that the chat contains only the answer, as many copies of its file as `files` allows, and the next
+    /// answer. A missing file has to be mentioned.
     fn once(&self, platform: &(dyn Platform + 'static), files: &RangeInclusive<usize>) -> Result<(), String> {
         let shown = platform.shown(&self.chat);
         let count = shown.iter().flat_map(|one| &one.files).count();
@@ -190,7 +190,7 @@ impl Question {
     }
 }
 
-/// Returns the words of a message without what is told of a file.
+/// Returns the text of a message without the note about a file.
 fn text(shown: &Shown) -> &str {
     shown.text.split('📎').next().unwrap_or_default().trim()
 }
@@ -199,7 +199,7 @@ fn texts(shown: &[Shown]) -> Vec<&str> {
     shown.iter().map(|shown| shown.text.as_str()).collect()
 }
 
-/// Answers a question with a file and words, the first and the next ones with words.
+/// Answers a question with a file and text, the first and the later ones with text.
 fn answer(ask: &Ask) -> Reply {
     let path = "/mnt/user-data/outputs/report.md";
     let words = |text: &str| Reply::text(text).words_per_chunk(1).every(Duration::from_millis(100)).into();
@@ -216,14 +216,14 @@ fn answer(ask: &Ask) -> Reply {
     }
 }
 
-/// Asks a question and holds its words at a point.
+/// Sends a question and holds its answer at a point.
 async fn held(
     house: &House,
     platform: &(dyn Platform + 'static),
     question: &Question,
     at: At,
 ) -> Hold<Exchange> {
-    // Two calls make the file.
+    // The file takes two calls.
     let mut hold = house.model.hold(3, at);
     question.say(platform);
     timeout(SOON, hold.reached())
@@ -232,7 +232,7 @@ async fn held(
     hold
 }
 
-/// Makes the API fail for so long and tells of each question how it fared.
+/// Makes the API fail for this time and returns the result of each question.
 async fn outage(platform: Arc<dyn Platform>, way: &Way, lasts: Duration) -> Vec<Result<Duration, String>> {
     let mut house = House::elsewhere(platform.clone()).await;
     house.model.otherwise(answer);
@@ -277,7 +277,7 @@ async fn outage(platform: Arc<dyn Platform>, way: &Way, lasts: Duration) -> Vec<
     let asked = Instant::now();
     let next: Vec<Question> = questions.iter().map(|question| question.next(&*platform)).collect();
     let answered = join_all(next.iter().map(|next| next.answered(&*platform, asked, NEXT_WELL))).await;
-    // What would be said twice would be said by the end.
+    // Duplicates would be sent before the exit.
     let ended = timeout(SOON, house.stop()).await.is_ok_and(|status| status.success());
     for (told, question) in told.iter_mut().zip(&questions) {
         let files = if question.text == "its file" { way.bound(&*platform) } else { 1..=1 };

@@ -47,7 +47,7 @@ async fn furnished(rest: &str) -> (House, Talker) {
     (house, ada)
 }
 
-/// Says something, waits for the answer, and returns what the model was asked in all, which is so many times.
+/// Sends a message, waits for the answer, and returns all requests to the model, whose number is `count`.
 async fn ask(house: &House, ada: &Talker, count: usize) -> Vec<Arc<Ask>> {
     ada.says(&format!("go on {count}"), &format!("echo: go on {count}")).await;
     let asked = house.model.requests();
@@ -55,7 +55,7 @@ async fn ask(house: &House, ada: &Talker, count: usize) -> Vec<Arc<Ask>> {
     asked
 }
 
-/// Returns where the thread's results are kept, on this machine.
+/// Returns the paths of the thread's stored results on this machine.
 fn kept(house: &House) -> Vec<PathBuf> {
     let folders = house.threads().into_iter().map(|thread| thread.join("user-data/outputs/.tool-results"));
     let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
@@ -64,7 +64,7 @@ fn kept(house: &House) -> Vec<PathBuf> {
     files
 }
 
-/// Returns what was done in sandboxes.
+/// Returns the audit of sandbox actions.
 async fn audit(house: &House) -> String {
     let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
     let url = format!("http://{}/api/audit?limit=10", house.address);
@@ -73,7 +73,7 @@ async fn audit(house: &House) -> String {
     told.text().await.unwrap()
 }
 
-/// Returns the path that a preview names.
+/// Returns the path in a preview.
 fn named(preview: &str) -> String {
     let (_, rest) = preview.split_once(" is in ").unwrap_or_else(|| panic!("{preview}"));
     rest.split_once(": ").unwrap().0.to_owned()
@@ -98,11 +98,11 @@ async fn a_long_result_of_any_tool_is_kept_whole_and_read_part_by_part() {
     assert_eq!(files.len(), 1);
     let whole = std::fs::read_to_string(&files[0]).unwrap();
     assert_eq!(whole, format!("dear{}end", " ".repeat(14_997)));
-    // The way that it tells is one that works, also through a line that is long.
+    // The suggested call works, also within a long line.
     house.model.next(Reply::tool("read_file", &json!({"path": path, "offset": 15_000})));
     let asked = ask(&house, &ada, 4).await;
     assert_eq!(asked[3].last_tool(), " end");
-    // Nothing of it was an act of the agent's, and nothing is sent to people.
+    // None of this was an action of the agent, and nothing is sent to users.
     let audit = audit(&house).await;
     assert!(!audit.contains("tool-results"), "{audit}");
     assert!(ada.answers().iter().all(|seen| !seen.text.contains("tool-results")));
@@ -161,7 +161,7 @@ async fn what_cannot_be_kept_is_cut_and_said() {
     .await;
     house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
     ask(&house, &ada, 2).await;
-    // Where the folder would be is a file.
+    // A file is in place of the folder.
     let thread = house.threads().remove(0);
     std::fs::write(thread.join("user-data/outputs/.tool-results"), "in the way").unwrap();
     house.model.next(Reply::tool("mail_read", &json!({})));
@@ -196,12 +196,12 @@ async fn tools_of_servers_are_searched_for_and_stay_over_a_restart() {
     house.kill();
     house.start();
     house.model.next(Reply::tool("mail_send", &json!({"to": "Bob"})));
-    // Servers are started beside the daemon; a turn that came before them would not have their tools.
+    // Servers are started in the background; an earlier turn would not have their tools.
     connected(&house, 2).await;
     let asked = ask(&house, &ada, 6).await;
     assert_eq!(asked[4].tools().last(), Some(&"mail_send"));
     assert_eq!(asked[5].last_tool(), "sent");
-    // The server has another tool now: what was found has to be searched for again.
+    // The server has another tool now: found tools have to be searched for again.
     house.kill();
     let more = SERVER.replace("Sends a letter.", "Sends a letter at once.");
     std::fs::write(house.path("mail.sh"), more).unwrap();
@@ -211,7 +211,7 @@ async fn tools_of_servers_are_searched_for_and_stay_over_a_restart() {
     assert!(!asked[6].tools().contains(&"mail_send"), "{:?}", asked[6].tools());
 }
 
-/// Waits until the servers were connected so many times.
+/// Waits until the servers were connected this number of times.
 async fn connected(house: &House, times: usize) {
     let deadline = Instant::now() + SOON;
     while house.log().matches("connected MCP servers").count() < times {
@@ -241,7 +241,7 @@ async fn a_call_that_waited_for_approval_finds_its_tool_after_a_restart_though_t
     house.kill();
     std::fs::write(house.path("slow"), "").unwrap();
     house.start();
-    // A press that meets the end of the old connection is lost, and people press again.
+    // A press during the end of the old connection is lost, and users press again.
     for _ in 0..SOON.as_secs() {
         house.telegram.press(ada.chat, ada.person, asked.id, "Approve").ok();
         let patience = Duration::from_secs(1);

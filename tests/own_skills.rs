@@ -1,5 +1,5 @@
-//! Skills that grow, through the real daemon: people and rooms have their own, an agent makes and changes them behind an
-//! approval, former versions come back, and secrets reach a skill's commands and nothing else.
+//! Skills that grow, through the real daemon: users and rooms have their own, an agent creates and edits them with an
+//! approval, earlier versions can be restored, and secrets only reach a skill's commands.
 
 use crate::{
     house::{House, SOON, Talker, http},
@@ -36,7 +36,7 @@ fn creates(name: &str, words: &str) -> Answer {
     manage(&json!({"action": "create", "name": name, "content": text(name, "", words), "reason": reason}))
 }
 
-/// Waits until something is to be approved, and presses a button.
+/// Waits for a call to approve and presses a button.
 async fn press(house: &House, who: &Talker, button: &str) -> Seen {
     let asks = house.telegram.wait(SOON, |view| {
         let last = view.answers(who.chat).pop()?;
@@ -47,7 +47,7 @@ async fn press(house: &House, who: &Talker, button: &str) -> Seen {
     asks
 }
 
-/// Has the agent make a call that a person approves, and returns what the model read of it.
+/// Makes the agent call a tool with a user's approval, and returns the result.
 async fn approved(house: &House, who: &Talker, call: Answer) -> String {
     house.model.next(call);
     house.model.next(Reply::text("Done."));
@@ -61,7 +61,7 @@ fn system(house: &House) -> String {
     house.model.requests().last().unwrap().messages()[0]["content"].as_str().unwrap().to_owned()
 }
 
-/// Returns a file of the only user who has skills of their own.
+/// Returns a file of the only user with own skills.
 fn own(house: &House, file: &str) -> Option<String> {
     let users = std::fs::read_dir(house.path(".pudu/users")).into_iter().flatten().flatten();
     let mut found =
@@ -145,7 +145,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     assert!(audit.contains(&format!("exit 0  rollback offers of {user} to before change 3")), "{audit}");
     assert!(audit.contains("skill_manage  allowed  exit 0  patch offers SKILL.md: more"), "{audit}");
     assert!(audit.contains("rollback offers to before change 2"), "{audit}");
-    // So it is without a daemon.
+    // The same without a daemon.
     assert!(house.stop().await.success());
     let (ok, back) = house.pudu(&["skill", "rollback", "offers", "4", "--user", &user]);
     assert!(ok && back.contains("`rollback offers 5` undoes this"), "{back}");
@@ -159,7 +159,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     );
 }
 
-/// What somebody reads who asks for a skill that they do not have.
+/// The error for a skill that the user does not have.
 fn unknown(name: &str) -> String {
     let all = "/new | /stop | /retry | /status | /models | /think | /agent | /bootstrap | /mode | /goal | /skills | \
                /secret | /usage | /compact | /memory | /connect | /help";
@@ -201,7 +201,7 @@ async fn without_the_switch_there_is_no_such_tool_and_without_approvals_nobody_i
     house.model.next(Reply::text("Made."));
     ada.says("keep it", "Made.").await;
     assert!(own(&house, "offers/SKILL.md").unwrap().contains("Smile."));
-    // The model that is to look at changes has to be one that there is.
+    // The moderation model must exist.
     let edit = "skill_evolution: {enabled: true, moderation_model_name: nobody}\n";
     house.configure("", edit);
     assert!(house.log().contains("nobody"), "{}", house.log());
@@ -234,7 +234,7 @@ async fn a_model_that_is_to_look_at_skills_decides_as_well_and_its_silence_is_a_
         let told = house.model.requests().last().unwrap().last_tool();
         assert!(told.starts_with(expect), "{told}");
     }
-    // A piece says nothing without what stands around it, and neither does the number of a version.
+    // A fragment is meaningless without its context, and so is a version number.
     let patch = json!({"action": "patch", "name": "offers", "old": "Smile.", "new": "Smile twice."});
     for (call, words, said, expect) in [
         (patch, "Smile twice.", r#"{"decision": "allow"}"#, "The skill offers is changed."),
@@ -300,7 +300,7 @@ async fn with_deferred_discovery_the_prompt_has_names_and_a_tool_tells_the_rest(
     assert_eq!(system(&house), before, "the beginning stays the same");
 }
 
-/// Returns the files below a folder in which some bytes are.
+/// Returns the files below a folder that contain these bytes.
 fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -324,7 +324,7 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     let head = "required-secrets: [{name: ERP_TOKEN, description: the key of the ERP}]\n";
     let call = json!({"action": "create", "name": "erp", "content": text("erp", head, "Ask the ERP.")});
     approved(&house, &ada, manage(&call)).await;
-    // It is asked for once, and the run goes on without.
+    // It is requested once, and the run continues without it.
     ada.say("/erp what is new?");
     let told = ada.reads_so(|text| text.contains("needs a secret")).await;
     assert!(told.contains("The skill /erp needs a secret: ERP_TOKEN (the key of the ERP)."), "{told}");
@@ -356,7 +356,7 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     house.model.next(Reply::text("Nothing."));
     ada.says("and without the skill?", "Nothing.").await;
     assert!(house.model.requests().last().unwrap().last_tool().contains("length=0"));
-    // Another person has none, also of the same skill's name.
+    // Another user has none, also for a skill of the same name.
     let bob = Talker::new(&house, "Bob");
     approved(&house, &bob, manage(&call)).await;
     house.model.next(run("echo length=${#ERP_TOKEN}"));
@@ -390,7 +390,7 @@ async fn a_persons_secret_takes_nothing_out_of_what_another_approves() {
     bob.say("/bills now");
     bob.reads_so(|text| text.contains("echo: ")).await;
     assert!(house.model.requests().last().unwrap().body.to_string().contains(words));
-    // A word that only begins like the command is talk.
+    // A word that only begins like the command is an ordinary message.
     bob.says("/secretary set up a call", &unknown("secretary")).await;
 }
 
@@ -487,7 +487,7 @@ async fn a_rooms_skill_gets_nobodys_secret() {
     assert!(!scene.words(&scene.chat).iter().any(|text| text.contains("private chats only")));
 }
 
-/// Proves that nobody hears that a secret is lost which was kept, though a kill came between it and the answer.
+/// A stored secret is never reported as lost, although a kill came before the response.
 #[tokio::test]
 async fn a_secret_that_a_kill_cut_is_told_as_one_that_may_be_kept() {
     let mut house = House::furnish(Options::default(), "", "").await;
@@ -541,7 +541,7 @@ async fn the_page_shows_no_secret_and_an_operator_lists_and_brings_back_versions
         let answer = ask(reqwest::Method::POST, "/api/chat/main/messages", json!({ "text": text })).await;
         assert_eq!(answer.0, 202);
     };
-    // The page's user is everybody's.
+    // The page's user is the local one.
     house.model.next(creates("offers", "One."));
     house.model.next(Reply::text("Made."));
     said("keep it").await;

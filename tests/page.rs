@@ -17,7 +17,7 @@ use pudu_sim::model::{At, Reply};
 const BOX: &str = "document.getElementById('box').value";
 const NOTICE: &str = "document.getElementById('notice').innerText.trim()";
 
-/// What stands in the conversation: who, and what.
+/// The lines of the conversation: speaker and text.
 const TALK: &str = "[...document.querySelectorAll('#turns > .turn')].flatMap(turn => {
     const text = selector => [...turn.querySelectorAll(selector)].filter(node => node.checkVisibility())
         .map(node => node.innerText.trim()).join(' | ');
@@ -25,7 +25,7 @@ const TALK: &str = "[...document.querySelectorAll('#turns > .turn')].flatMap(tur
     return [you && 'you: ' + you, pudu && 'pudu: ' + pudu].filter(Boolean);
 })";
 
-/// A house without questions that a model suggests, with its daemon. Its configuration ends so.
+/// A house without suggested questions, with its daemon. `rest` is appended to the configuration.
 async fn house(rest: &str) -> House {
     let mut house = build(rest).await;
     house.start();
@@ -36,23 +36,23 @@ async fn build(rest: &str) -> House {
     House::furnish(Default::default(), "", &format!("suggestions: {{enabled: false}}\n{rest}")).await
 }
 
-/// Whether nothing is being answered.
+/// Whether no answer is in progress.
 const IDLE: &str = "document.getElementById('stop').hidden";
 
-/// An expression for whether something is there to be seen.
+/// An expression that is true if an element is visible.
 fn shown(id: &str) -> String {
     format!("document.getElementById('{id}').checkVisibility()")
 }
 
-/// Goes to the page and waits until it is there.
+/// Opens the page and waits until it is ready.
 async fn visit(browser: &mut Browser, house: &House) {
     browser.open(&format!("http://{}/", house.address)).await;
     browser.sees("document.body?.dataset.ready ?? ''", "true").await;
 }
 
-/// Loads the page once more.
+/// Reloads the page.
 async fn reloads(browser: &mut Browser) {
-    // Afterwards, or the answer would go down with the page.
+    // Deferred, because the response would be lost with the page.
     browser.eval("(document.body.dataset.ready = 'before', void setTimeout(() => location.reload()))").await;
     browser.sees("document.body?.dataset.ready ?? ''", "true").await;
 }
@@ -63,7 +63,7 @@ async fn open(house: &House) -> Option<Browser> {
     Some(browser)
 }
 
-/// Says something and waits for the answer.
+/// Sends a message and waits for the answer.
 async fn says(browser: &mut Browser, text: &str, answer: &str) {
     browser.eval("document.getElementById('box').focus()").await;
     browser.types(text).await;
@@ -181,6 +181,7 @@ async fn an_answer_goes_on_through_a_reload_and_a_death_of_the_daemon() {
 async fn commands_are_completed_and_only_those_that_work_are_offered() {
     let house = house("").await;
     let Some(mut browser) = open(&house).await else { return };
+    let notice = format!("{NOTICE}.split('\\n')[0]");
     browser.types("/m").await;
     let offered = "[...document.querySelectorAll('#menu b')].map(row => row.innerText.trim())";
     browser.sees(&format!("{offered}.filter(name => name.startsWith('/m'))[0]"), "/models [name]").await;
@@ -190,31 +191,24 @@ async fn commands_are_completed_and_only_those_that_work_are_offered() {
     browser.presses("Tab").await;
     browser.presses("Enter").await;
     browser.sees(BOX, "").await;
+    browser.sees(&notice, "This conversation now uses sim.").await;
     browser.types("/mode steer").await;
     browser.presses("Enter").await;
-    browser
-        .sees(
-            &format!("{NOTICE}.split('\\n')[0]"),
-            "Not sent: /mode works in chats and in the terminal, not on this page.",
-        )
-        .await;
+    browser.sees(&notice, "/mode works in chats only.").await;
     assert_eq!(house.model.count(), 0);
-    browser.sees(BOX, "/mode steer").await;
-    browser.eval("document.getElementById('box').select()").await;
+    browser.sees(BOX, "").await;
     says(&mut browser, "x", "echo: x").await;
-    let refusal = format!("{NOTICE}.split('\\n')[0]");
     for (typed, told) in [
-        ("/modls sim", "there is no command /modls. Did you mean /models? Here are /new, "),
-        ("/xyzzy", "there is no command /xyzzy. Here are /new, "),
+        ("/modls sim", "Unknown command: /modls. Did you mean /models? Available commands: /new | "),
+        ("/xyzzy", "Unknown command: /xyzzy. Available commands: /new | "),
     ] {
         browser.types(typed).await;
         browser.presses("Enter").await;
-        browser.sees(&format!("{refusal}.startsWith('Not sent: {told}')"), true).await;
-        browser.sees(BOX, typed).await;
-        browser.eval("document.getElementById('box').select()").await;
+        browser.sees(&format!("{notice}.startsWith('{told}')"), true).await;
+        browser.sees(BOX, "").await;
     }
     assert_eq!(house.model.count(), 1);
-    // A path is no command, and a skill that came since is found.
+    // A path is no command, and a skill that was added later is found.
     says(&mut browser, "/etc/hosts is a file", "echo: /etc/hosts is a file").await;
     let folder = house.path(".pudu/skills/custom/make-haiku");
     std::fs::create_dir_all(&folder).unwrap();
@@ -237,7 +231,7 @@ async fn commands_are_completed_and_only_those_that_work_are_offered() {
     browser.sees(IDLE, true).await;
     browser.types("/usage").await;
     browser.presses("Enter").await;
-    browser.sees("document.querySelector('dialog h2')?.innerText ?? ''", "Tokens of this conversation").await;
+    browser.sees("document.querySelector('dialog h2')?.innerText ?? ''", "/usage").await;
     browser.presses("Escape").await;
     browser.types("/goal be nice").await;
     browser.presses("Enter").await;

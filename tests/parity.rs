@@ -1,4 +1,4 @@
-//! A program that embeds the agent gets what the gateway answers: both read the same folder.
+//! A program that embeds the agent gets the gateway's responses: both read the same folder.
 
 use crate::{
     documents::docx,
@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Asks the gateway, and compares its answer with what the client gives, byte for byte.
+/// Compares the gateway's response with the client's, byte for byte.
 async fn same(api: &Api, path: &str, given: &impl Serialize) {
     let (status, text) = api.house.get(path).await;
     assert_eq!((status, text), (200, serde_json::to_string(given).unwrap()), "{path}");

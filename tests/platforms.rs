@@ -1,12 +1,12 @@
-//! A fresh simulator of each platform, and what makes a test of each.
+//! Simulators of the platforms, and the macro that generates a test for each.
 
 use pudu_sim::{
     DingTalk, Discord, Feishu, Platform, Slack, Telegram, dingtalk, discord, feishu, slack, telegram,
 };
 use std::{sync::Arc, time::Duration};
 
-/// Makes a module of tests for each platform, and in it a test for each scenario of a list: functions beside
-/// the call that take a [`Scene`](crate::scene::Scene).
+/// Generates a module of tests for each platform, with a test for each scenario of a list: functions next to the call
+/// that take a [`Scene`](crate::scene::Scene).
 macro_rules! on_each_platform {
     ($scenarios:tt) => {
         $crate::platforms::on_each_platform!(telegram feishu dingtalk slack discord => $scenarios);
@@ -29,13 +29,13 @@ pub(crate) async fn telegram() -> Arc<dyn Platform> {
 }
 
 pub(crate) async fn feishu() -> Arc<dyn Platform> {
-    // The platform tries for seven hours; a test that kills the daemon for minutes is not to use that up.
+    // The platform repeats events for seven hours; a test that kills the daemon for minutes must not exhaust this.
     let redelivery = [&[1, 2][..], &[5; 200]].concat().into_iter().map(Duration::from_secs).collect();
     Arc::new(Feishu::start(feishu::Options { redelivery, ..Default::default() }).await.unwrap())
 }
 
 pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
-    // What was not acknowledged comes again after a minute there; nobody waits so long here.
+    // Unacknowledged messages are repeated after a minute there, which is too long here.
     let repeat = Some(Duration::from_millis(200));
     Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
 }

@@ -1,5 +1,5 @@
-//! Content that people point at: messages that they answer, quote, pass on and link to, with their files, on each
-//! platform. `docs/channels/pointed-at.md` lists the test of each kind.
+//! Referenced content: messages that users reply to, quote, forward and link to, with their files, on each platform.
+//! `docs/channels/pointed-at.md` lists the test of each kind.
 
 use crate::{
     discord::Server,
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::bytes::Bytes;
 
-/// Content of the file that comes with a message of another person.
+/// Content of the file in a message of another user.
 const PLAN: &str = "the plan is to build a dam";
 
-/// Waits for the nth request to the model and returns the sender's words in it and the content that they point at.
+/// Waits for the nth request to the model and returns the user's text and the referenced content.
 async fn asked(house: &House, nth: usize) -> (String, String) {
     let count = || (house.model.count() >= nth as u64).then_some(());
     house.model.wait(SOON, |_| count()).await.unwrap_or_else(|timeout| panic!("request {nth}: {timeout}"));
@@ -33,7 +33,7 @@ async fn asked(house: &House, nth: usize) -> (String, String) {
     (request.last_user(), request.last_pointed().to_owned())
 }
 
-/// Fails unless the content has all of these words behind a sign that no text can write.
+/// Fails unless the content contains all of these texts after a marker that no text can forge.
 fn assert_foreign(pointed: &str, words: &[&str]) {
     for word in words {
         let found = pointed.lines().any(|line| line.starts_with("> ") && line.contains(word));
@@ -46,12 +46,12 @@ on_each_platform!([
     a_file_of_another_that_is_answered_is_among_the_uploads
 ]);
 
-/// DingTalk gives a bot no message that did not mention it.
+/// Returns whether the platform only sends messages to a bot that mention it, like DingTalk.
 fn gives_nothing(scene: &Scene) -> bool {
     scene.platform.name() == "dingtalk"
 }
 
-/// Bob writes in a group of his and Ada's, not to the bot; returns the group and the message.
+/// Bob writes in a group with Ada, not to the bot; returns the group and the message.
 fn bob_writes(scene: &Scene, text: &str, files: Vec<(String, Bytes)>) -> (String, String) {
     let bob = scene.platform.person("Bob");
     let group = scene.platform.group("team", &[&scene.ada, &bob]);
@@ -70,7 +70,7 @@ async fn a_message_of_another_that_is_answered_is_seen(scene: Scene) {
     }
     assert_foreign(&pointed, &["the server room floods", "on Mondays"]);
     assert!(pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
-    // What was read once is not read again: the conversation has it.
+    // Content is not read again: the conversation contains it.
     scene.sees(&group, |shown| shown.last().filter(|last| last.text.starts_with("echo")).cloned()).await;
 }
 
@@ -168,7 +168,7 @@ async fn the_bots_own_answer_is_repeated_only_where_the_conversation_lacks_it() 
     assert_foreign(&pointed, &["THEEND"]);
 }
 
-/// Posts an event of Slack's, byte for byte, and returns the status of the answer.
+/// Posts an event of Slack byte for byte, and returns the response's status.
 async fn post_event(office: &Office, event: &str) -> u16 {
     let url = format!("http://{}/api/webhooks/slack/slack", office.house.bind);
     let body = format!(r#"{{"type":"event_callback","team_id":"T0PUDU0001","event":{event}}}"#);
@@ -188,7 +188,7 @@ async fn slack_forwards_alerts_and_half_pairs_are_answered() {
     office.house.configure(&format!("event_delivery: http\nsigning_secret: '{secret}'\n"), "");
     office.house.start();
     office.becomes("ready").await;
-    // A file that somebody sent elsewhere.
+    // A file that was sent elsewhere.
     let log = Words {
         chat: office.team.clone(),
         person: office.ada.clone(),
@@ -339,7 +339,7 @@ async fn dingtalk_quotes_and_records_are_read_and_answered() {
     assert!(pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
 }
 
-/// A scene whose account reads recent messages of its groups.
+/// A scene whose bot reads recent messages of its groups.
 async fn reading(platform: Arc<dyn Platform>) -> Scene {
     let mut scene = Scene::build(platform).await;
     scene.house.configure("context: {messages: 10, minutes: 60}\n", "");
@@ -389,7 +389,7 @@ async fn nothing_of_a_group_is_read_for_strangers() {
     assert_eq!(scene.platform.calls("conversations.history").len(), 0);
 }
 
-/// A house whose Telegram account admits Ada and Bob, with Ada, Bob and the stranger Eve in a group.
+/// A house whose Telegram bot admits Ada and Bob, with Ada, Bob and the stranger Eve in a group.
 async fn group_of_three(context: &str) -> (House, Talker, [Talker; 2]) {
     let mut house = House::build("").await;
     let people = ["Ada", "Bob", "Eve"].map(|name| Talker::new(&house, name));

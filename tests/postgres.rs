@@ -10,7 +10,7 @@ pub struct Database {
     pub url: String,
 }
 
-/// Returns the URL of a server, or says that the test is skipped.
+/// Returns the URL of a server, or prints that the test is skipped.
 pub async fn server() -> Option<String> {
     let local = || "postgres://postgres@127.0.0.1:5432/postgres".to_owned();
     let server = std::env::var("PUDU_TEST_POSTGRES").unwrap_or_else(|_| local());
@@ -24,7 +24,7 @@ pub async fn server() -> Option<String> {
     }
 }
 
-/// Makes a database, or says that the test is skipped.
+/// Creates a database, or prints that the test is skipped.
 pub async fn database(name: &str) -> Option<Database> {
     let server = server().await?;
     let name = format!("pudu_it_{name}_{}", std::process::id());
@@ -68,8 +68,8 @@ async fn what_is_kept_in_postgresql_survives_a_kill() {
     kept.drop().await;
 }
 
-/// Output of programs holds any bytes. PostgreSQL refuses a NUL in a text, and a run whose end cannot be stored would be
-/// open for ever.
+/// Output of programs may contain any bytes. PostgreSQL refuses a NUL in a text, and a run whose end cannot be stored
+/// would stay open forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nul_in_a_result_and_an_answer_leaves_no_run_open_on_either_store() {
     let kept = database("nul").await;

@@ -1,17 +1,17 @@
-//! WebSockets go by the proxy that the environment names, and no log shows their addresses.
+//! WebSockets use the proxy in the environment, and no log contains their addresses.
 
 use crate::{house::House, platforms, scene::Scene};
 use pudu_sim::{ForwardProxy, Platform};
 use std::sync::Arc;
 
-/// User and password of the proxy: in its address, and as the header says them.
+/// User and password of the proxy: in its URL and in the header.
 const USER: &str = "ada:s3cret-pass";
 const CREDENTIALS: &str = "Basic YWRhOnMzY3JldC1wYXNz";
 
-/// Secrets in addresses of connections, and of the proxy.
+/// Secrets in the URLs of connections and of the proxy.
 const SECRETS: [&str; 4] = ["access_key=", "ticket=", "s3cret-pass", "YWRhOnMzY3JldC1wYXNz"];
 
-/// Talks by the proxy, then without it, and then by one that makes no tunnels.
+/// Talks through the proxy, then without it, and then with one that refuses tunnels.
 async fn by_proxy(platform: Arc<dyn Platform>) {
     let proxy = ForwardProxy::start(Some(CREDENTIALS)).await.unwrap();
     let address = proxy.address();
@@ -56,7 +56,7 @@ async fn a_proxy_that_cannot_be_used_stops_the_start() {
     house.start();
 }
 
-/// Makes a test for each platform with a WebSocket.
+/// Generates a test for each platform with a WebSocket.
 macro_rules! by_proxy {
     ($($platform:ident)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! What a platform does not take holds nobody up: files, last changes and words that it refuses.
+//! Requests that a platform refuses do not block others: files, final edits and texts.
 
 use crate::{
     platforms::on_each_platform,
@@ -20,7 +20,7 @@ on_each_platform!([
     a_last_change_that_is_refused_is_sent_anew
 ]);
 
-/// Ada asks for a file, which meets this on its way out; returns when the first try has met it.
+/// Ada requests a file that fails with this fault; returns after the first attempt.
 async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
     let path = "/mnt/user-data/outputs/report.md";
     scene.house.model.next(Reply::tool("write_file", &json!({"path": path, "content": "# Report"})));
@@ -40,14 +40,14 @@ async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
     scene.sees(&scene.chat, |_| (uploads(scene) > before).then_some(())).await;
 }
 
-/// Returns how many calls of the kinds that bring files there were.
+/// Returns the number of calls that upload files.
 fn uploads(scene: &Scene) -> usize {
     scene.platform.uploads().iter().map(|method| scene.platform.calls(method).len()).sum()
 }
 
 async fn a_file_that_is_not_taken_holds_nobody_up(scene: Scene) {
     asks_for_a_file(&scene, &Fault::Internal).await;
-    // Somebody waits now.
+    // A user is waiting now.
     scene.say("and next?");
     let told = |shown: &[Shown]| {
         let told =
@@ -72,7 +72,7 @@ async fn a_file_that_hangs_makes_way_for_stop(scene: Scene) {
     };
     scene.sees(&scene.chat, next).await;
     let shown = scene.platform.shown(&scene.chat);
-    // Slack takes the bytes before it shows anything.
+    // Slack accepts the bytes before it shows the file.
     let why = match scene.platform.name() {
         "slack" => "it could not be sent in time",
         _ => "it is not certain that it arrived",
@@ -84,7 +84,7 @@ async fn a_file_that_hangs_makes_way_for_stop(scene: Scene) {
 
 async fn a_file_outlasts_an_outage_of_uploads(scene: Scene) {
     asks_for_a_file(&scene, &Fault::Internal).await;
-    // On Telegram it is sent only once more, after a minute, or when somebody waits.
+    // On Telegram it is sent only once more, after a minute or when a user is waiting.
     if scene.platform.name() != "telegram" {
         scene.sees(&scene.chat, |_| (uploads(&scene) >= 4).then_some(())).await;
     }
@@ -101,7 +101,7 @@ async fn a_file_outlasts_an_outage_of_uploads(scene: Scene) {
 }
 
 async fn a_file_that_is_too_old_is_told_of_though_nobody_asks(scene: Scene) {
-    // There a second try that is too late is made a minute later.
+    // A late second attempt is made a minute later on these platforms.
     if matches!(scene.platform.name(), "telegram" | "dingtalk") {
         return;
     }
@@ -130,6 +130,6 @@ async fn a_last_change_that_is_refused_is_sent_anew(scene: Scene) {
     scene.sees(&scene.chat, next).await;
     let shown = scene.platform.shown(&scene.chat);
     assert_eq!(whole(&shown), 1, "{shown:#?}");
-    // A card of DingTalk's cannot be deleted.
+    // A card of DingTalk cannot be deleted.
     assert!(shown.len() == 2 || scene.platform.name() == "dingtalk", "{shown:#?}");
 }

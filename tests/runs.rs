@@ -1,4 +1,4 @@
-//! Threads and runs as clients of LangGraph use them, through deaths of the daemon, cut connections and each other.
+//! Threads and runs as used by LangGraph clients, with kills of the daemon, closed connections and concurrent clients.
 
 mod approvals;
 mod changes;
@@ -20,7 +20,7 @@ use std::time::Instant;
 /// A client of the gateway.
 struct Client<'h>(&'h House);
 
-/// A frame of a stream: its event, its id and its data.
+/// A frame of a stream: its event, ID and data.
 type Frame = (String, String, Value);
 
 impl Client<'_> {
@@ -76,7 +76,7 @@ impl Client<'_> {
         }
     }
 
-    /// Returns the run that works: a chat's is noted with the next write, or soon.
+    /// Returns the active run; a chat's run is stored with the next write.
     async fn working_run(&self, thread: &str) -> String {
         let deadline = Instant::now() + SOON;
         loop {
@@ -98,7 +98,7 @@ impl Client<'_> {
         frames(&call.send().await.unwrap().text().await.unwrap())
     }
 
-    /// Returns the thread as it is: who says what.
+    /// Returns the messages of a thread with their speakers.
     async fn said(&self, thread: &str) -> Vec<String> {
         let values = self.get(&format!("/threads/{thread}/state")).await;
         let messages = values["values"]["messages"].as_array().unwrap().iter();
@@ -109,7 +109,7 @@ impl Client<'_> {
             .collect()
     }
 
-    /// Says something in the page's chat.
+    /// Sends a message in the page's chat.
     async fn says_in_chat(&self, text: &str) {
         let said = self.call("POST", "/chat/herd/messages", Some(json!({ "text": text }))).await;
         assert_eq!(said.0, 202, "{}", said.1);
@@ -130,7 +130,7 @@ impl Client<'_> {
         serde_json::from_str(told.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap()
     }
 
-    /// Waits until the page's chat shows so many final lines, and returns their texts.
+    /// Waits until the page's chat has this number of final lines, and returns their texts.
     async fn chat_shows(&self, lines: usize) -> Vec<String> {
         let deadline = Instant::now() + SOON;
         loop {
@@ -145,7 +145,7 @@ impl Client<'_> {
 }
 
 impl House {
-    /// Waits until the daemon died at the point at which that was to happen.
+    /// Waits until the daemon died at the expected point.
     async fn dies(&mut self) {
         assert!(self.ended(SOON).await.is_some(), "nothing passed the point:\n{}", self.log());
         self.set("PUDU_CRASH_AT", "");
@@ -159,7 +159,7 @@ fn asked(text: &str, more: &Value) -> Value {
     body
 }
 
-/// Reads frames, whose lines have to come in the order event, data, id.
+/// Parses frames, whose lines must have the order event, data, id.
 fn frames(text: &str) -> Vec<Frame> {
     let read = |frame: &str| {
         let mut lines = frame.lines();
@@ -244,7 +244,7 @@ async fn a_stream_is_read_again_from_the_log_after_a_restart() {
     let again = client.follows(&thread, &run, None, modes).await;
     let whole = |frames: &[Frame]| -> Vec<(String, Value)> {
         let wanted = frames.iter().filter(|frame| matches!(frame.0.as_str(), "values" | "updates"));
-        // The title may be younger than the beginning of the stream.
+        // The title may be newer than the beginning of the stream.
         let untitled = |mut values: Value| {
             values.as_object_mut().unwrap().remove("title");
             values
@@ -359,7 +359,7 @@ async fn rows_of_a_thread_are_paged_and_judged() {
     for wrong in [json!({"rating": i64::MIN}), json!({"rating": 0})] {
         assert_eq!(client.call("PUT", &judged, Some(wrong)).await.0, 400);
     }
-    // The values of its keys without the keys are no judgement.
+    // Values without keys are no valid feedback.
     assert_eq!(client.call("PUT", &judged, Some(json!([1, null, null]))).await.0, 422);
     let stats = client.get(&format!("{judged}/stats")).await;
     assert_eq!(stats, json!({"run_id": run, "total": 1, "positive": 0, "negative": 1}));
@@ -477,7 +477,7 @@ async fn a_run_to_which_nothing_is_said_goes_on_with_what_was_left() {
     house.model.next(Reply::status(401));
     let failed = client.post(&path, json!({"input": "hello"})).await;
     assert!(failed["__error__"].is_object(), "{failed}");
-    // As LangGraph's own client for remote graphs writes it.
+    // As written by LangGraph's own client for remote graphs.
     let nothing = json!({"input": null, "command": {"goto": []}});
     let told = client.post(&path, nothing.clone()).await;
     let said: Vec<&Value> = told["messages"].as_array().unwrap().iter().map(|one| &one["content"]).collect();
@@ -641,7 +641,7 @@ async fn a_reader_of_a_run_that_goes_on_after_a_death_has_all_its_pieces() {
     assert_eq!(said, "four five six", "{told:?}");
 }
 
-/// Reads frames of a stream until they have a word.
+/// Reads frames of a stream until one contains a word.
 async fn until(answer: &mut reqwest::Response, word: &str) -> Vec<Frame> {
     let mut text = String::new();
     while !text.contains(word) {

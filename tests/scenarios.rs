@@ -1,5 +1,4 @@
-//! What people do and see on every platform: one table of scenarios, run on all of them. Each asserts what
-//! a person sees in that chat, in order.
+//! User scenarios on every platform: one table, run on all of them. Each asserts the content of the chat, in order.
 
 use crate::{
     house::SOON,
@@ -38,7 +37,7 @@ on_each_platform!([
     nobody_is_pinged
 ]);
 
-/// In a channel of Slack's, where an answer is a stream in a thread.
+/// In a channel of Slack, where an answer is a stream in a thread.
 mod slack_channel {
     crate::platforms::on_each_platform!(@tests slack in_group [
         an_answer_is_streamed_into_one_message
@@ -52,7 +51,7 @@ mod slack_channel {
     ]);
 }
 
-/// Tells whether the last message is the model's echo. In a group it says who asked.
+/// Returns whether the last message is the model's echo. In a group it contains the sender.
 fn echoes(shown: &[Shown], text: &str) -> Option<()> {
     last(shown).filter(|last| last.starts_with("echo: ") && last.ends_with(text)).map(|_| ())
 }
@@ -163,7 +162,7 @@ async fn a_command_in_a_group_concerns_what_is_worked_on_there(scene: Scene) {
     scene.write(&group, &scene.ada, "/new", true, None);
     let new = |shown: &[Shown]| shown.iter().any(|shown| shown.text == "New conversation started.");
     scene.sees(&group, |shown| new(shown).then_some(())).await;
-    // It is the talk that begins anew.
+    // The conversation begins again.
     scene.write(&group, &scene.ada, "who am I?", true, Some(&talk.id));
     scene.reads(&group, "echo: [Ada] who am I?").await;
     let requests = scene.house.model.requests();
@@ -262,7 +261,7 @@ async fn a_call_without_an_answer_doubles_nothing(scene: Scene) {
     scene.reads(&scene.chat, "echo: again").await;
     let mut said = vec!["echo: hello".to_owned(), "echo: again".to_owned()];
     assert_eq!(scene.words(&scene.chat), said);
-    // What was perhaps done stays so, whatever the next try meets.
+    // An operation that may have succeeded keeps this state, whatever the next attempt returns.
     for (n, next) in [Fault::TooMany(1), Fault::CutBefore, Fault::Internal].into_iter().enumerate() {
         scene.platform.heal();
         for method in sends {
@@ -282,7 +281,7 @@ async fn two_people_in_a_group_are_told_apart(scene: Scene) {
     let asked = scene.write(&group, &scene.ada, "what is new?", true, None);
     scene.reads(&group, "echo: [Ada] what is new?").await;
     let answer = scene.platform.shown(&group)[0].clone();
-    // Where a platform's bots can answer visibly, the answer belongs to the question.
+    // On platforms where bots can reply visibly, the answer is a reply to the question.
     assert!(answer.answers.as_ref().is_none_or(|answers| *answers == asked), "{answer:?}");
     scene.write(&group, &bob, "and since?", true, Some(&answer.id));
     scene.reads(&group, "echo: [Bob] and since?").await;
@@ -294,7 +293,7 @@ async fn a_stranger_is_refused_once(scene: Scene) {
     scene.house.configure(&format!("allowed_users: ['{}']\n", scene.ada), "");
     let eve = scene.platform.person("Eve");
     let hers = scene.platform.private(&eve);
-    // The edit counts from the next message on.
+    // The edit applies from the next message on.
     scene.say("hello");
     scene.reads(&scene.chat, "echo: hello").await;
     for text in ["let me in", "please", "/models", "/stop"] {

@@ -1,4 +1,4 @@
-//! A house with one person in one chat of a platform, and how its messages are read.
+//! A house with one user in one chat of a platform, and helpers to read its messages.
 
 use crate::house::{House, SOON};
 use pudu_sim::{
@@ -8,7 +8,7 @@ use pudu_sim::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// A house whose daemon runs, with Ada, who talks to the bot in private.
+/// A house with a running daemon, and Ada in a private chat.
 pub(crate) struct Scene {
     pub(crate) house: House,
     pub(crate) platform: Arc<dyn Platform>,
@@ -30,14 +30,14 @@ impl Scene {
         Self { chat, ..scene }
     }
 
-    /// Starts the daemon and waits until it hears.
+    /// Starts the daemon and waits until it is connected.
     pub(crate) async fn start(&mut self) {
         self.house.start();
         let hears = self.platform.wait(&self.chat, SOON, |platform| platform.hears().then_some(()));
         hears.await.unwrap_or_else(|timeout| panic!("{timeout}"));
     }
 
-    /// Without the daemon.
+    /// The same without the daemon.
     pub(crate) async fn build(platform: Arc<dyn Platform>) -> Self {
         let house = House::elsewhere(platform.clone()).await;
         let ada = platform.person("Ada");
@@ -45,7 +45,7 @@ impl Scene {
         Self { house, platform, ada, chat }
     }
 
-    /// Ada says something in private.
+    /// Sends a message of Ada in private.
     pub(crate) fn say(&self, text: &str) -> String {
         self.write(&self.chat, &self.ada, text, true, None)
     }
@@ -68,18 +68,18 @@ impl Scene {
         })
     }
 
-    /// Waits until the bot's last finished message in a chat reads so.
+    /// Waits until the bot's last final message in a chat has this text.
     pub(crate) async fn reads(&self, chat: &str, answer: &str) {
         self.sees(chat, |shown| last(shown).filter(|text| text == answer)).await;
     }
 
-    /// Waits until what the bot shows in a chat is as wanted.
+    /// Waits until the bot's messages in a chat meet a condition.
     pub(crate) async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
         let found = self.platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
         found.unwrap_or_else(|timeout| panic!("{timeout}"))
     }
 
-    /// The bot's words in a chat, whole, in order.
+    /// Returns the bot's complete texts in a chat, in order.
     pub(crate) fn words(&self, chat: &str) -> Vec<String> {
         self.platform.shown(chat).into_iter().map(|shown| shown.text).collect()
     }
@@ -89,18 +89,18 @@ impl Scene {
     }
 }
 
-/// The words of the last message that will not change any more.
+/// Returns the text of the last message if it is final.
 pub(crate) fn last(shown: &[Shown]) -> Option<String> {
     let last = shown.iter().rev().find(|shown| shown.files.is_empty() || !shown.text.is_empty())?;
     is_final(last).then(|| last.text.trim().to_owned())
 }
 
-/// Tells whether a message will not change any more.
+/// Returns whether a message is final.
 pub(crate) fn is_final(shown: &Shown) -> bool {
     !shown.growing && !shown.buttons.iter().any(|button| button == "Stop")
 }
 
-/// Words that come one by one.
+/// An answer that arrives word by word.
 pub(crate) fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }

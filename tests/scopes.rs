@@ -1,12 +1,12 @@
-//! Nothing of one person reaches another. People of all five platforms, in private chats and in rooms, do at random what they
-//! can do: state things, ask, have files and skills written and looked for, list, change and export memory, join and part,
-//! while the daemon is killed now and then. Each statement has a mark of its own (`oracle.rs`), and after each step no
-//! request to the model, no message and no file in a chat may have a mark that does not belong there; each person's usage
-//! is theirs to the token; and in the end no user's folder has anything of another. In every fourth world all people are
-//! one user (`unpaired_people: shared`), and only rooms are apart.
+//! No data of one user reaches another. Users of all five platforms, in private chats and in rooms, act at random: they
+//! state things, ask, have files and skills written and searched, list, change and export memory, link and unlink,
+//! while the daemon is killed now and then. Each statement has a unique mark (`oracle.rs`), and after each step no
+//! request to the model, no message and no file in a chat may contain a foreign mark; each user's token usage is exact;
+//! and at the end no user's folder contains foreign data. In every fourth world all users share one user
+//! (`unpaired_people: shared`), and only rooms are separate.
 //!
-//! `PUDU_SCOPE_STEPS` sets how many steps (default 240), `PUDU_SCOPE_SEED` which ones. `scopes/mutants.py` takes the checks
-//! out one by one and expects this test to fail.
+//! `PUDU_SCOPE_STEPS` sets the number of steps (default 240), `PUDU_SCOPE_SEED` the seed. `scopes/mutants.py` removes
+//! the checks one by one and expects this test to fail.
 
 mod oracle;
 
@@ -24,20 +24,20 @@ use pudu_sim::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// Steps of one world; the next ones begin in a new one.
+/// Number of steps in one world.
 const STEPS_OF_A_WORLD: u32 = 500;
-/// Tokens of one request to the model and its reply.
+/// Number of tokens of one request and its reply.
 const TOKENS_OF_A_CALL: u64 = 110;
-/// Conversations are read soon, and the lead agent makes skills.
+/// Memory is updated soon, and the lead agent creates skills.
 const SETTINGS: &str = "memory: {debounce_seconds: 1}
 skill_evolution: {enabled: true}
 approvals: {skill_changes: allow}
 ";
-/// Everything that the sandbox shows of files and settings.
+/// A command that prints everything visible in the sandbox.
 const LOOK: &str =
     "grep -rhoaE 'zq[0-9]{6}' /mnt /tmp /home /root 2>/dev/null | sort -u | head -c 20000; env";
 
-/// All that there is in one world.
+/// The state of one world.
 struct World {
     house: House,
     platforms: Vec<Arc<dyn Platform>>,
@@ -45,7 +45,7 @@ struct World {
     chats: Vec<Chat>,
     oracle: Oracle,
     random: fastrand::Rng,
-    /// Calls of the model that were looked at.
+    /// Number of the model's calls that were checked.
     calls_seen: u64,
     reached: Reached,
 }
@@ -58,15 +58,15 @@ struct Person {
 struct Chat {
     platform: usize,
     id: String,
-    /// Whose private chat it is; a room's people otherwise.
+    /// The user of a private chat, or the users of a room.
     people: Vec<PersonId>,
-    /// Messages of the bot that were looked at.
+    /// Number of the bot's messages that were checked.
     seen: usize,
-    /// A message that began a chain of answers.
+    /// The first message of a reply chain.
     chain: Option<String>,
 }
 
-/// How often things came to where they belong: a world in which nothing is remembered or found proves nothing.
+/// Counts of marks that arrived where they belong: a world without any proves nothing.
 #[derive(Default, Debug)]
 struct Reached {
     recalled: u32,
@@ -105,7 +105,7 @@ fn learns(ask: &Ask) -> bool {
     ask.last_user().contains("<current_memory>")
 }
 
-/// Proposes all that stands anywhere in what it is told, with the words of whoever stated it.
+/// Proposes everything in its context as facts, with a quote of the author.
 fn gullible(ask: &Ask) -> Reply {
     let fact = |mark: Mark| {
         json!({
@@ -118,7 +118,7 @@ fn gullible(ask: &Ask) -> Reply {
     Reply::text(&json!({ "user": {}, "history": {}, "newFacts": facts }).to_string()).usage(0, 0).into()
 }
 
-/// Does what it is asked to, and says the mark of it.
+/// Executes the request and answers with its mark.
 fn obedient(ask: &Ask) -> Reply {
     let said = ask.last_user();
     let Some(mark) = marks(&said).into_iter().next() else { return Reply::text("what?").into() };
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// Does one thing, waits until all is said, and looks at everything that was told to anybody.
+    /// Performs one action, waits for all answers, and checks everything that was sent.
     async fn step(&mut self, step: u32) {
         match self.random.u32(0..100) {
             0 => {
@@ -212,7 +212,7 @@ impl World {
         self.check_chats(step);
     }
 
-    /// Several people in different chats say something at once.
+    /// Several users in different chats write concurrently.
     async fn talk(&mut self, step: u32) {
         let mut chats: Vec<usize> = (0..self.chats.len()).collect();
         self.random.shuffle(&mut chats);
@@ -233,7 +233,7 @@ impl World {
             0..=4 => format!("My favourite thing is {mark}."),
             5..=6 => format!("What is the favourite thing, {mark}?"),
             7 => format!("Write down {mark}."),
-            // Who is a user together with everybody changes everybody's skills.
+            // A user who shares everything changes everybody's skills.
             8 if self.random.bool() && !self.oracle.is_shared => format!("Make a skill of {mark}."),
             _ => format!("Look for {mark}."),
         };
@@ -271,7 +271,7 @@ impl World {
         found.unwrap_or_else(|timeout| panic!("step {step}: {timeout}"))
     }
 
-    /// Somebody gives a command, and reads its answer.
+    /// Sends a command and reads its answer.
     async fn command(&mut self, chat: usize, person: PersonId, text: &str, step: u32) -> String {
         let before = self.shown(chat).iter().filter(|one| is_final(one)).count();
         self.write(chat, person, text, None);
@@ -314,7 +314,7 @@ impl World {
         }
     }
 
-    /// Somebody shows another one's code and confirms it.
+    /// A user enters another user's code and confirms it.
     async fn joins(&mut self) {
         if self.oracle.is_shared {
             return;
@@ -356,7 +356,7 @@ impl World {
         self.platforms[*platform].shown(id)
     }
 
-    /// Looks at what the model was told since the last time.
+    /// Checks the model's new requests.
     fn check_calls(&mut self) {
         for exchange in self.house.model.exchanges() {
             if exchange.n <= self.calls_seen {
@@ -387,7 +387,7 @@ impl World {
         }
     }
 
-    /// Looks at what the bot said in all chats since the last time.
+    /// Checks the bot's new messages in all chats.
     fn check_chats(&mut self, step: u32) {
         for chat in 0..self.chats.len() {
             let shown = self.shown(chat);
@@ -407,14 +407,14 @@ impl World {
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
             digits.parse::<u64>().unwrap()
         });
-        // Without a conversation there is nothing to tell.
+        // Without a conversation there is no usage.
         if said.contains("tokens") {
             assert_eq!(told.unwrap_or(0), self.oracle.spent(person), "usage of {person:?}: {said}");
             self.reached.usages += 1;
         }
     }
 
-    /// Looks at the memory's files, and at whether anything came to where it belongs.
+    /// Checks the files of memory, and whether anything arrived where it belongs.
     async fn end(&mut self, steps: u32) {
         assert!(self.house.stop().await.success());
         self.check_calls();

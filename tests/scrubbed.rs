@@ -1,4 +1,4 @@
-//! Secrets of pudu's own in what the API says of threads and runs: a model repeats one, whole or in pieces.
+//! Known secrets in the API's threads and runs: a model repeats one, as a whole or in chunks.
 
 use crate::house::{House, http};
 use pudu_sim::model::{At, Reply};
@@ -15,7 +15,7 @@ async fn ask(house: &House, method: &str, path: &str, body: Value) -> String {
     told.text().await.unwrap()
 }
 
-/// Returns the pieces of frames joined: `place` finds one in a frame's data.
+/// Joins the chunks in frames: `place` finds one in a frame's data.
 fn joined(stream: &str, event: &str, place: impl Fn(&Value) -> Option<String>) -> String {
     let name = format!("event: {event}");
     let frames = stream.split("\n\n").filter(|frame| frame.lines().any(|line| line == name));

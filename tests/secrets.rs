@@ -1,6 +1,6 @@
-//! No secret leaves: a server in the place of a platform, of a model's provider or of an MCP server repeats whole
-//! requests in its errors, and none of what they carry is in an answer of the API, in a log or in what a command
-//! prints. The secrets have no shape that gives them away.
+//! No secret leaks: servers in place of platforms, model providers or MCP servers repeat whole requests in their
+//! errors, and their secrets must not appear in an API response, in a log or in the output of a command. The secrets
+//! have no recognizable format.
 
 use crate::house::{House, SOON, Talker};
 use axum::{Json, Router, body::Bytes, extract::Request, http::StatusCode, response::IntoResponse};
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// What must be seen nowhere. The first is a prefix of none and ordinary in all.
+/// Secrets that must not appear anywhere. The first looks ordinary and is no prefix of another.
 const SECRETS: [&str; 12] = [
     "31:telegrams-own",
     "botword/with+signs=",
@@ -25,7 +25,7 @@ const SECRETS: [&str; 12] = [
     "searchs-own-key",
 ];
 
-/// Answers everything with an error that has the whole request in it, in the words of each platform.
+/// Responds to everything with an error that contains the whole request, in the format of each platform.
 async fn parrot() -> String {
     let repeat = |request: Request| async move {
         let (parts, body) = request.into_parts();
@@ -61,7 +61,7 @@ fn accounts(parrot: &str, discord: &str) -> String {
     )
 }
 
-/// Fails where one of the secrets is, in whatever spelling.
+/// Fails if a text contains one of the secrets in any spelling.
 fn innocent(place: &str, text: &str) {
     for secret in SECRETS {
         let spelt = secret.replace('/', "%2F").replace('+', "%2B").replace('=', "%3D").replace(' ', "%20");
@@ -113,7 +113,7 @@ async fn an_error_that_repeats_the_request_gives_no_secret_away() {
     innocent("/api/channels", &told);
     let (_, said) = house.pudu(&["chat", "--new", "hello"]);
     innocent("pudu chat", &said);
-    // An account whose secret is another one by now.
+    // An account with an outdated secret.
     let edited = std::fs::read_to_string(house.path("config.yaml")).unwrap().replace(SECRETS[3], SECRETS[9]);
     house.write_config(&edited);
     house.logs("connecting").await;
@@ -124,7 +124,7 @@ async fn an_error_that_repeats_the_request_gives_no_secret_away() {
     innocent("the log", &house.log());
 }
 
-/// The model's own key, which a tool may find where the operator lets it look.
+/// The model's key, which a tool may read if the operator exposes it.
 #[tokio::test]
 async fn what_the_model_repeats_of_the_configuration_reaches_no_chat() {
     let house = House::open("").await;

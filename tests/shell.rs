@@ -1,4 +1,4 @@
-//! The command line as shells and impatient people use it: what is said, where, and with which exit code.
+//! The command line as used by shells and impatient users: output, streams, and exit codes.
 
 use crate::house::{House, SOON};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn pudu(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Returns the exit code, what was said, and what was complained of.
+/// Returns the exit code, standard output, and standard error.
 fn said(dir: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let output = pudu(dir, args).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -104,7 +104,7 @@ fn an_agent_is_made_of_what_there_is() {
     assert_eq!(list, expect);
 }
 
-/// A server that never answers, and one that cannot be started.
+/// A server that never responds, and one that cannot be started.
 fn silent_and_broken() -> String {
     let silent = json!({"command": "sleep", "args": ["600"], "session_init_timeout": 600});
     json!({"mcpServers": {"silent": silent, "ghost": {"command": "/no/such/program"}}}).to_string()

@@ -1,4 +1,4 @@
-//! Skills that ship with pudu beside others of their names: the real program's lists, its doctor and its installing.
+//! Built-in skills and others of the same name: the program's lists, its doctor and installation.
 
 use crate::{house::House, skills::archive};
 

@@ -1,9 +1,9 @@
-//! Sign-in, as DeerFlow's frontend, programs and strangers meet it.
+//! Sign-in for DeerFlow's frontend, programs and strangers.
 
 mod adoption;
 mod approvals;
 mod endings;
-mod jar;
+pub mod jar;
 mod oidc;
 mod owners;
 mod rooms;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const PASSWORD: &str = "correct horse";
 
-/// A house whose configuration ends so, with its daemon.
+/// A house whose configuration ends with `rest`, with its daemon.
 async fn open(rest: &str) -> House {
     let mut house = House::furnish(Default::default(), "", rest).await;
     house.start();
@@ -40,7 +40,7 @@ fn login(email: &str, password: &str) -> Vec<(&'static str, String)> {
     vec![("username", email.to_owned()), ("password", password.to_owned())]
 }
 
-async fn signed_in(house: &House, email: &str) -> Jar {
+pub async fn signed_in(house: &House, email: &str) -> Jar {
     let mut jar = Jar::new(house);
     let told = jar.form("/api/v1/auth/login/local", &login(email, PASSWORD)).await;
     assert_eq!(told.status, 200, "{told:?}");
@@ -153,7 +153,7 @@ async fn a_change_needs_the_token_of_its_own_cookie_and_its_own_origin() {
     let told = jar.form("/api/v1/auth/login/local", &login("ada@example.org", PASSWORD)).await;
     assert_eq!((told.status, &told.body["detail"]), (403, &json!("Cross-site auth request denied.")));
     assert!(told.cookies.is_empty());
-    // Next.js asks from this machine, and says where its browser is.
+    // Next.js sends requests from this machine, and includes its browser's address.
     let origin = ("origin", "http://localhost:3000".to_owned());
     jar.headers = vec![origin, ("x-forwarded-host", "localhost:3000".into())];
     assert_eq!(jar.post("/api/v1/auth/tokens", &body).await.status, 201);
@@ -235,7 +235,7 @@ async fn a_new_password_ends_all_other_sessions() {
 async fn who_comes_from_deerflow_signs_in_and_gets_a_better_hash() {
     let mut house = House::build("").await;
     let id = "0b9f4d3e-1111-4aaa-8bbb-000000000001";
-    // OpenBSD's vector of bcrypt, as DeerFlow's first version kept it.
+    // OpenBSD's test vector of bcrypt, in the format of DeerFlow's first version.
     let old = "$dfv1$$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
     let account = UserAccount {
         user: UserId::of(id).unwrap(),
@@ -265,7 +265,7 @@ async fn who_comes_from_deerflow_signs_in_and_gets_a_better_hash() {
     assert!(hash(&db).await.starts_with("$argon2id$"));
     let again = Jar::new(&house).form("/api/v1/auth/login/local", &login("ada@example.org", "U*U")).await;
     assert_eq!(again.status, 200);
-    // A session outlives a restart, with the secret and the store.
+    // A session survives a restart, with the secret and the store.
     house.kill();
     house.start();
     jar.at(&house);
@@ -292,7 +292,7 @@ async fn visitors_make_themselves_accounts_only_where_the_operator_says_so() {
     assert_eq!(jar.get("/api/models").await.status, 200);
     let told = jar.get("/api/audit").await;
     assert_eq!((told.status, &told.body["detail"]), (403, &json!("this is for administrators")));
-    // A role that somebody gives themselves is none.
+    // Users cannot assign themselves a role.
     let sly =
         json!({"email": "eve@example.org", "password": PASSWORD, "system_role": "admin", "role": "admin"});
     let mut eve = Jar::new(&house);
@@ -311,14 +311,14 @@ async fn visitors_make_themselves_accounts_only_where_the_operator_says_so() {
     );
 }
 
-/// Asks with a token.
+/// Sends a request with a token.
 async fn with(house: &House, token: &str, method: &str, path: &str) -> u16 {
     let method = method.parse::<reqwest::Method>().unwrap();
     let call = http().request(method, format!("http://{}{path}", house.address)).bearer_auth(token);
     call.json(&json!({})).send().await.unwrap().status().as_u16()
 }
 
-/// CVE-2026-22172: scopes come from the stored token. CVE-2026-25253: no token is taken from an address.
+/// CVE-2026-22172: scopes come from the stored token. CVE-2026-25253: tokens in URLs are ignored.
 #[tokio::test]
 async fn a_token_may_what_it_was_made_for_until_it_is_revoked() {
     let house = settled("").await;
@@ -401,7 +401,7 @@ async fn nobody_lists_or_revokes_somebody_elses_tokens() {
     assert_eq!(bo.get("/api/v1/auth/pats").await.body, json!([]));
     assert_eq!(bo.delete(&format!("/api/v1/auth/pats/{id}")).await.status, 404);
     assert_eq!(with(&house, token, "GET", "/api/models").await, 200);
-    // The token of an account that goes goes with it, and so do its sessions.
+    // A removed account's tokens and sessions are removed, too.
     add_user(&house, &["add", "zoe@example.org", "--admin"], PASSWORD);
     assert!(house.pudu(&["user", "remove", "ada@example.org"]).0);
     assert_eq!(with(&house, token, "GET", "/api/models").await, 401);
@@ -507,7 +507,7 @@ async fn the_installations_own_programs_act_for_a_user() {
     assert_eq!(ask(&mut jar, "a-token-of-somebody", None, me).await.status, 401);
     assert_eq!(ask(&mut jar, "", None, me).await.status, 401);
     assert_eq!(ask(&mut jar, right, Some(""), me).await.status, 400);
-    // Without the variable no token is right.
+    // Without the variable no token is valid.
     let house = settled("").await;
     let mut jar = Jar::new(&house);
     assert_eq!(ask(&mut jar, "", None, me).await.status, 401);
@@ -586,7 +586,7 @@ async fn a_browser_is_one_person_at_a_time() {
     jar.form("/api/v1/auth/login/local", &login("ada@example.org", PASSWORD)).await;
     assert_eq!(jar.cookie("pudu_token"), None);
     assert_eq!(jar.get("/api/v1/auth/me").await.body["email"], "ada@example.org");
-    // What is forged or of another program is no session.
+    // A forged or foreign token is not a session.
     for forged in ["x", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJkZWZhdWx0In0."] {
         jar.keep("access_token", forged);
         assert_eq!(jar.get("/api/v1/auth/me").await.code(), "token_invalid");

@@ -1,5 +1,5 @@
-//! Skills, through the real daemon: listed, asked for by slash, held to their tools, switched and installed; and
-//! each of those that ship with pudu at work, its scripts run and their results looked at.
+//! Skills, through the real daemon: listed, used by slash command, limited to their tools, switched and installed; and
+//! each built-in skill at work, with its scripts executed and their results checked.
 
 use crate::{
     house::{House, SOON, Talker, http},
@@ -18,11 +18,11 @@ use std::{
     process::Command,
 };
 
-/// What lets the agent run commands.
+/// Lets the agent run commands.
 const SHELL: &str = "sandbox:\n  allow_host_bash: true\n";
 
 impl House {
-    /// Writes a skill as an operator would.
+    /// Writes a skill like an operator.
     fn skill(&self, name: &str, head: &str, text: &str) {
         let folder = self.path(format!(".pudu/skills/custom/{name}"));
         std::fs::create_dir_all(&folder).unwrap();
@@ -41,7 +41,7 @@ impl House {
         self.threads().remove(0).join("user-data")
     }
 
-    /// Asks the API as the operator.
+    /// Calls the API as the operator.
     async fn operate(&self, method: reqwest::Method, path: &str, body: &Value) -> (u16, Value) {
         let token = std::fs::read_to_string(self.path(".pudu/gateway-token")).unwrap();
         let call = http().request(method, format!("http://{}{path}", self.address)).bearer_auth(token.trim());
@@ -50,7 +50,7 @@ impl House {
     }
 }
 
-/// What the model was told last in the system prompt.
+/// Returns the newest system prompt.
 fn system(house: &House) -> String {
     house.model.requests().last().unwrap().messages()[0]["content"].as_str().unwrap().to_owned()
 }
@@ -200,7 +200,7 @@ async fn an_active_skill_is_held_to_its_tools_and_the_refused_call_tells_why() {
         "{}",
         told(2)
     );
-    // One that the model reads by itself counts from then on.
+    // A skill that the model reads itself applies from then on.
     house.model.next(Reply::tool("str_replace", &replace));
     house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/skills/custom/reader/SKILL.md"})));
     house.model.next(Reply::tool("write_file", &write));
@@ -417,7 +417,7 @@ async fn a_skill_is_installed_from_a_threads_files() {
     assert_eq!(house.operate(reqwest::Method::POST, "/api/skills/install", &wish).await.0, 422);
 }
 
-/// Whether scripts can be run here. Where servers are required, Python is too.
+/// Returns whether scripts can be run here. If servers are required, so is Python.
 fn python() -> bool {
     let there =
         Command::new("/usr/bin/env").args(["-i", "PATH=/usr/bin:/bin", "python3", "--version"]).output();
@@ -429,24 +429,23 @@ fn python() -> bool {
     there
 }
 
-/// One of the shipped skills at work: a person asks for it with a file in place, the model runs its script and hands
-/// over what came out.
+/// A built-in skill at work: a user asks for it with a file, the model runs its script and presents the result.
 struct Work {
     skill: &'static str,
-    /// Words of its `SKILL.md` that the model has to see.
+    /// Text of its `SKILL.md` that the model must receive.
     says: &'static str,
     /// Files in the workspace.
     files: Vec<(&'static str, &'static str)>,
-    /// The command: `$S` is the folder of the skill, outputs are `../outputs`.
+    /// The command: `$S` is the folder of the skill, results are in `../outputs`.
     command: &'static str,
-    /// What the command has to say.
+    /// Expected output of the command.
     output: &'static [&'static str],
-    /// The file that comes out.
+    /// The resulting file.
     result: &'static str,
 }
 
 impl Work {
-    /// Does it and returns the house and the bytes that reached the chat.
+    /// Runs it and returns the bytes that arrived in the chat.
     async fn done(&self) -> Option<Vec<u8>> {
         if !python() {
             return None;
@@ -459,7 +458,7 @@ impl Work {
             let write = json!({"path": format!("/mnt/user-data/workspace/{name}"), "content": text});
             house.model.next(Reply::tool("write_file", &write));
         }
-        // Where a sandbox shows the skill at its own place, that is used.
+        // If a sandbox mounts the skill elsewhere, that path is used.
         let command = format!(
             "S=/mnt/skills/public/{}; [ -d $S ] || S={}; export PYTHONDONTWRITEBYTECODE=1; mkdir -p ../outputs; {}",
             self.skill,
@@ -489,7 +488,7 @@ impl Work {
         Some(sent)
     }
 
-    /// Does it and looks for words in what came out.
+    /// Runs it and searches the result for texts.
     async fn check(&self, words: &[&str]) {
         let Some(bytes) = self.done().await else { return };
         let text = String::from_utf8(bytes).unwrap();
@@ -498,7 +497,7 @@ impl Work {
         }
     }
 
-    /// Does it and looks for words in a part of the Office document that came out.
+    /// Runs it and searches a part of the resulting Office document for texts.
     async fn check_part(&self, part: &str, words: &[&str]) {
         let Some(bytes) = self.done().await else { return };
         let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();

@@ -1,4 +1,4 @@
-//! What only Slack has: threads with streams, two ways of events, renewed connections, slash commands.
+//! Slack's peculiarities: threads with streams, two ways to receive events, renewed connections, slash commands.
 
 use crate::house::{House, SOON, http};
 use pudu_sim::{
@@ -11,7 +11,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// A house on Slack with Ada, and a channel in which she and the bot are.
+/// A house on Slack with Ada, and a channel with her and the bot.
 pub(crate) struct Office {
     pub(crate) house: House,
     pub(crate) slack: Slack,
@@ -52,7 +52,7 @@ impl Office {
         found.unwrap_or_else(|timeout| panic!("{timeout}\n{:#?}", self.slack.calls("*").len()))
     }
 
-    /// Waits until the bot's last message reads so and will not change any more.
+    /// Waits until the bot's last message has this text and is final.
     pub(crate) async fn reads(&self, chat: &str, answer: &str) -> Shown {
         let ended = |shown: &[Shown]| {
             let last = shown.last()?;
@@ -62,7 +62,7 @@ impl Office {
         self.sees(chat, ended).await
     }
 
-    /// Waits until the answer in the channel grows before people's eyes.
+    /// Waits until the answer in the channel is growing.
     pub(crate) async fn begins(&self, word: &str) -> Shown {
         let begun =
             |shown: &[Shown]| shown.last().filter(|last| last.growing && last.text.contains(word)).cloned();
@@ -123,7 +123,7 @@ async fn in_a_thread_an_answer_is_a_stream_and_what_goes_on_is_its_status() {
     office.sees(&office.team, quiet).await;
     let said = office.slack.calls("assistant.threads.setStatus");
     assert!(said.len() <= 3 && said[0].params["status"] == "is thinking…", "{said:?}");
-    // What follows in the thread is meant for the bot, also when it has forgotten that it spoke there.
+    // Later messages in the thread are for the bot, even if it has forgotten that it wrote there.
     office.write(&office.team, "and then?", false, Some(&asked));
     office.reads(&office.team, "echo: [Ada] and then?").await;
     let mut office = office;
@@ -369,7 +369,7 @@ async fn a_slash_command_in_a_channel_concerns_the_thread_that_is_worked_on() {
     office.reads(&office.team, "echo: [Ada] who am I?").await;
     let last = office.house.model.requests()[1].clone();
     assert!(!last.messages().iter().any(|m| m["content"] == "[Ada] count"), "it is forgotten: {last:?}");
-    // What is typed in a thread concerns that thread.
+    // A command in a thread applies to that thread.
     office.house.model.next(slowly(&words(400)));
     let other = office.ask("count again");
     office.begins("word2").await;
@@ -470,7 +470,7 @@ async fn a_slash_command_where_the_bot_is_not_is_answered_to_who_gave_it() {
 async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_own() {
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;
-    // Another conversation of this channel, which none of the buttons means.
+    // Another conversation of this channel, unrelated to the buttons.
     office.ask("hello");
     office.reads(&office.team, "echo: [Ada] hello").await;
     let outside = |shown: &[Shown]| shown.iter().find(|shown| shown.answers.is_none()).cloned();
@@ -508,7 +508,7 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
         Some(found.answers.clone())
     };
     assert_eq!(office.sees(&office.team, again).await, None, "it stands where it was asked");
-    // What is written in a thread below goes on with the conversation above.
+    // A message in a thread continues the conversation above it.
     office.write(&office.team, "and then?", false, Some(&failed.id));
     office.reads(&office.team, "echo: [Ada] and then?").await;
     let requests = office.house.model.requests();

@@ -1,4 +1,4 @@
-//! What goes wrong on Slack's side, or in the midst of an answer, and what people see of it.
+//! Failures of Slack or during an answer, and the resulting messages.
 
 use crate::{
     discord::Server,
@@ -10,7 +10,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Somebody who writes beside trouble that does not concern them is answered within this.
+/// Timeout of an answer to a user who is unaffected by a failure elsewhere.
 const MAX_REPLY_DELAY: Duration = Duration::from_secs(8);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -18,7 +18,7 @@ async fn a_large_frame_makes_nobody_wait() {
     let office = Office::open(Options::default()).await;
     office.write(&office.direct, "hello", true, None);
     office.reads(&office.direct, "echo: hello").await;
-    // Slack brings it again as long as it is not acknowledged.
+    // Slack repeats it until it is acknowledged.
     let event =
         json!({"type": "message", "channel": office.direct, "text": 7, "large": "x".repeat(5_000_000)});
     for n in 0..3 {
@@ -35,7 +35,7 @@ async fn a_large_frame_makes_nobody_wait() {
     acknowledged.await.unwrap_or_else(|timeout| panic!("{timeout}"));
 }
 
-/// The model makes a file of the same name and size each time, and presents it.
+/// The model creates and presents a file with the same name and size each time.
 fn makes_a_file(office: &Office) {
     let path = "/mnt/user-data/outputs/report.txt";
     let model = &office.house.model;
@@ -50,7 +50,7 @@ fn files(shown: &[Shown]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
-    // A file appears some time after Slack took it, as on the real one.
+    // A file appears some time after Slack accepted it, like the real one.
     let share_after = Duration::from_millis(1500);
     let mut office = Office::open(Options { share_after, ..Options::default() }).await;
     let places: [(String, bool); 2] = [(office.team.clone(), true), (office.direct.clone(), false)];
@@ -65,13 +65,13 @@ async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
             });
             office.slack.on_call("files.completeUploadExternal", 1, when, kill);
             let asked = office.write(&chat, "a file, please", true, thread.as_deref());
-            // The second in the same thread: the first, of the same name and size, is not taken for it.
+            // The second in the same thread: the first, with the same name and size, is not confused with it.
             thread = in_thread.then_some(thread.unwrap_or(asked));
             assert!(office.house.ended(SOON).await.is_some());
             office.house.start();
             settled(&office).await;
             office.sees(&chat, |shown| (files(shown) > n).then_some(())).await;
-            // One more would appear by now.
+            // A duplicate would appear by now.
             tokio::time::sleep(2 * share_after).await;
             assert_eq!(
                 files(&office.slack.shown(&chat)),
@@ -90,7 +90,7 @@ async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
     }
 }
 
-/// Waits until nothing is left to be answered.
+/// Waits until everything is answered.
 async fn settled(office: &Office) {
     let (db, deadline) = (office.house.database().await, Instant::now() + SOON);
     while !db.pending().await.unwrap().is_empty() {
@@ -100,7 +100,7 @@ async fn settled(office: &Office) {
     db.close().await;
 }
 
-/// The last change of a message is refused for a reason that says nothing of what else could be done.
+/// The final edit of a message is refused for a reason without a known alternative.
 async fn sent_anew(shown: impl AsyncFn(&str) -> Vec<Shown>, answer: &str) {
     let shown = shown(answer).await;
     assert_eq!(shown.len(), 1, "nothing half is left: {shown:#?}");
@@ -147,7 +147,7 @@ async fn a_last_change_that_is_refused_is_sent_anew() {
     .await;
 }
 
-/// How many calls of a method there were.
+/// Returns the number of calls of two methods.
 fn counts(office: &Office) -> (usize, usize) {
     (office.count("chat.postMessage"), office.count("chat.update"))
 }
@@ -158,7 +158,7 @@ async fn a_short_answer_is_one_message_and_no_change() {
     office.write(&office.direct, "hello", true, None);
     office.reads(&office.direct, "echo: hello").await;
     assert_eq!(counts(&office), (1, 0));
-    // A longer one shows that it is under way, and grows.
+    // A longer one shows its progress, and grows.
     office.house.model.next(slowly(&words(40)));
     office.write(&office.direct, "count", true, None);
     office
@@ -194,7 +194,7 @@ async fn what_one_method_has_to_wait_for_holds_up_no_other() {
     let status = |shown: &[Shown]| shown.iter().any(|one| one.text.contains("Model")).then_some(());
     office.sees(&office.direct, status).await;
     office.reads(&office.team, &words(30)).await;
-    // The answer that cannot be a change is a new message.
+    // The answer that cannot be an edit is a new message.
     let whole = |shown: &[Shown]| {
         let answers = shown.iter().filter(|one| one.text.contains("word"));
         let answers: Vec<&Shown> = answers.collect();
@@ -218,7 +218,7 @@ async fn many_answers_in_a_minute_make_nobody_wait() {
             ..Default::default()
         });
     };
-    // Long answers use up what unfinished ones may have of the changes.
+    // Long answers use up the edits for unfinished ones.
     office.house.model.when(|ask| ask.last_user().contains("count"), |_| slowly(&words(60)).into());
     let people: Vec<String> = (0..12).map(|n| office.slack.person(&format!("P{n}"))).collect();
     for person in &people {

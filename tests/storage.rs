@@ -1,4 +1,4 @@
-//! What chats leave behind, as the operator sees it, prunes it and sets limits to it.
+//! Stored data of chats, as an operator sees, prunes and limits it.
 
 use crate::house::{House, Talker};
 use pudu_sim::model::Reply;
@@ -14,7 +14,7 @@ async fn furnished(telegram: &str, retention: &str) -> House {
     house
 }
 
-/// Has the agent write a file of so many bytes, and returns the thread's folder.
+/// Makes the agent write a file of this size, and returns the thread's folder.
 async fn write(house: &House, talker: &Talker, name: &str, bytes: usize) -> PathBuf {
     let path = format!("/mnt/user-data/workspace/{name}");
     house.model.next(Reply::tool("write_file", &json!({"path": path, "content": "x".repeat(bytes)})));
@@ -38,7 +38,7 @@ fn usage(house: &House) -> Value {
     serde_json::from_str(&told).unwrap()
 }
 
-/// Makes a thread so many days older, behind the back of a daemon that is not there.
+/// Makes a thread older while no daemon is running.
 async fn age(house: &House, thread: &str, days: i64) {
     sqlx::any::install_default_drivers();
     let url = format!("sqlite://{}", house.path(".pudu/data/pudu.db").display());
@@ -98,7 +98,7 @@ async fn too_many_bytes_take_the_files_of_the_threads_that_were_unused_for_longe
     let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
     let first = write(&house, &ada, "first.txt", 200_000).await;
     let second = write(&house, &bob, "second.txt", 100_000).await;
-    // What was used just now stays. Beside each file its text stands once more, in what its run changed.
+    // Recently used files stay. The text of each file is also stored in the changes of its run.
     house.configure("", "retention: {files_max_bytes: 300000}\n");
     assert_eq!(house.pudu(&["storage", "prune"]), (true, "Deleted nothing.\n".to_owned()));
     house.stop().await;
@@ -170,7 +170,7 @@ async fn a_thread_is_deleted_on_demand_but_not_while_it_works() {
     assert_eq!(usage(&house)["accounts"][0]["threads"], 1);
 }
 
-/// The only thread that the store knows.
+/// Returns the only thread in the store.
 async fn told_thread(house: &House) -> String {
     let threads = house.database().await.threads("telegram").await.unwrap();
     threads[0].id.to_string()

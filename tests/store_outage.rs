@@ -1,8 +1,8 @@
-//! The store goes away while people talk, in one of several ways, and comes back. What was said meanwhile is answered
-//! exactly once, no run ends by it, and the daemon is the same as before.
+//! The store fails while users talk, in several ways, and recovers. Messages are answered exactly once, no run ends
+//! because of it, and the daemon is unaffected.
 //!
-//! By default one second of each way on one platform. `PUDU_CHAOS=1` lets each way last 1, 10 and 60 seconds while a
-//! hundred chats talk on five platforms.
+//! By default one second of each way on one platform. `PUDU_CHAOS=1` runs each way for 1, 10 and 60 seconds with a
+//! hundred chats on five platforms.
 
 use crate::{
     crash_mix::{Bound, Talk, answered, mixed, person, script},
@@ -20,25 +20,25 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// How the store goes away.
+/// How the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// The server is not there.
+    /// The server is down.
     Away,
-    /// It vanished without closing anything.
+    /// The server vanished without closing connections.
     Vanished,
-    /// It takes questions and does not answer them.
+    /// The server accepts queries but does not respond.
     Hanging,
     /// Another process has locked the file.
     Locked,
 }
 
-/// How long.
+/// Durations of outages, in seconds.
 const SECONDS: [u64; 3] = [1, 10, 60];
-/// So many chats talk on each platform.
+/// Number of chats on each platform.
 const CHATS: usize = 20;
 
-/// A daemon, its people and its store.
+/// A daemon, its users and its store.
 struct Scene {
     house: House,
     talks: Vec<Talk>,
@@ -109,7 +109,7 @@ async fn proxy() -> Option<Arc<Proxy>> {
 }
 
 async fn scene(platform: Arc<dyn Platform>, rest: &str, store: Store) -> Scene {
-    // A file is found again nowhere but on Feishu, which knows its key.
+    // Only Feishu, which has file keys, can detect a duplicate file.
     let bound = Bound { copies: 1, files: if platform.name() == "feishu" { 1 } else { 2 } };
     let mut house = House::elsewhere(platform).await;
     house.configure("", rest);
@@ -153,7 +153,7 @@ async fn chaos(scenes: &mut [Scene], ways: &[Way]) {
     }
 }
 
-/// Those whose last message is answered say something new, or some of them; who has a question to decide decides.
+/// Users without an open message write again, or some of them; users with a question decide.
 fn speak(scenes: &mut [Scene], random: &mut fastrand::Rng, some: bool) {
     for Scene { house, talks, bound, .. } in scenes {
         for talk in talks {
@@ -174,7 +174,7 @@ async fn settle(scenes: &[Scene], what: &str) {
     join_all(all).await;
 }
 
-/// What makes the store come back.
+/// How the store recovers.
 enum Ends {
     Mend,
     Release(Vec<Lock>),
@@ -185,7 +185,7 @@ enum Lock {
     File(SqliteConnection),
 }
 
-/// Nobody else reads or writes these until the session ends.
+/// Locks these tables until the session ends.
 const TABLES: &str = "BEGIN; LOCK TABLE pudu.inbox, pudu.turns, pudu.log, pudu.conversations, pudu.messages";
 
 async fn begins(scenes: &[Scene], way: Way) -> Ends {
@@ -196,7 +196,7 @@ async fn begins(scenes: &[Scene], way: Way) -> Ends {
             (Store::Postgres(proxy, _), Way::Vanished) => proxy.silence().await,
             (Store::Postgres(_, database), _) => {
                 let mut lock = PgConnection::connect(&database.url).await.unwrap();
-                // The daemon's own locks may stand in the way of one of them, and the server then refuses one side.
+                // The daemon's own locks may conflict with it, and the server then refuses one side.
                 while sqlx::raw_sql(TABLES).execute(&mut lock).await.is_err() {
                     sqlx::raw_sql("ROLLBACK").execute(&mut lock).await.unwrap();
                 }
@@ -236,7 +236,7 @@ impl Ends {
     }
 }
 
-/// Looks at what is left when all is answered.
+/// Checks the state when everything is answered.
 async fn finish(scene: &mut Scene, seed: u64) {
     let log = scene.house.log();
     // A lock of a second is no outage.
@@ -248,7 +248,7 @@ async fn finish(scene: &mut Scene, seed: u64) {
             Db::open(&DbLocation::Postgres(PostgresUrl::parse(&database.url).unwrap())).await.unwrap()
         }
     };
-    // An answer is seen before the store knows that it was shown.
+    // An answer is visible before the store records that it was shown.
     let late = Instant::now() + SOON;
     while !db.open_turns().await.unwrap().is_empty() {
         assert!(Instant::now() < late, "seed {seed}: {:?} is open", db.open_turns().await);

@@ -1,4 +1,4 @@
-//! Work of sub-agents, as people see it while it goes on, and as programs read it afterwards.
+//! Work of sub-agents, as shown to users in progress, and to programs afterwards.
 
 use crate::{
     house::{House, SOON, Talker, http},
@@ -38,7 +38,7 @@ fn hand(about: &str) -> Value {
     json!({"description": about, "prompt": format!("please {about}"), "subagent_type": "general-purpose"})
 }
 
-/// Asks the API in the operator's name.
+/// Calls the API as the operator.
 async fn ask(house: &House, path: &str) -> (u16, Value) {
     let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
     let address = format!("http://{}/api/{path}", house.address);
@@ -46,13 +46,13 @@ async fn ask(house: &House, path: &str) -> (u16, Value) {
     (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
 }
 
-/// Asks for what the sub-agents of the only thread did.
+/// Requests the sub-agent tasks of the only thread.
 async fn tasks(house: &House, query: &str) -> (u16, Value) {
     let thread = ask(house, "threads").await.1["threads"][0]["id"].as_str().unwrap().to_owned();
     ask(house, &format!("threads/{thread}/tasks{query}")).await
 }
 
-/// Returns of each event its name and what tells it from others.
+/// Returns for each event its name and its distinguishing field.
 fn names(told: &Value) -> Vec<String> {
     let name = |event: &Value| {
         let content = &event["content"];
@@ -67,7 +67,7 @@ fn names(told: &Value) -> Vec<String> {
     told["events"].as_array().unwrap().iter().map(name).collect()
 }
 
-/// Returns the words of a model that takes its time.
+/// Returns the answer of a slow model.
 fn slow(words: &str) -> Answer {
     Reply::text(words).after(Duration::from_millis(1500)).usage(20, 2)
 }
@@ -132,7 +132,7 @@ async fn two_sub_agents_are_seen_at_work_and_their_steps_stay_readable() {
     assert_eq!(tasks(&house, "?who=me").await.0, 422);
     let bare = house.get("/api/threads/any/tasks").await;
     assert_eq!(bare.0, 401, "{}", bare.1);
-    // The model is told nothing of steps, and the conversation goes on.
+    // The model receives no steps, and the conversation continues.
     house.model.otherwise(|ask| Reply::text(&format!("{} messages", ask.messages().len())).into());
     ada.says("and now?", "7 messages").await;
 }

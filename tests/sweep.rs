@@ -1,10 +1,9 @@
-//! Everything that goes wrong with a model, over each wire: too many requests, an overloaded provider, a stream that
-//! breaks, fails or falls silent, a call that cannot be read, a request that is too long, a daemon that is killed. Each turn
-//! writes a line into a file and then says so. Nearly all turns end with these words and with nothing else, and no line is
-//! written twice.
+//! All failures of a model, over each wire: rate limits, an overloaded provider, a stream that breaks, fails or stalls,
+//! an invalid call, a request that is too long, a killed daemon. Each turn writes a line to a file and then confirms
+//! it. Nearly all turns end with exactly this confirmation, and no line is written twice.
 //!
-//! `PUDU_SWEEP_ROUNDS` sets how many rounds there are (default: 2); in each, every fault strikes a turn before its call, and
-//! one after it.
+//! `PUDU_SWEEP_ROUNDS` sets the number of rounds (default: 2); in each, every failure occurs in one turn before its
+//! call, and in one after it.
 
 use crate::{
     house::{House, SOON, Talker},
@@ -18,16 +17,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The least share of turns that end right.
+/// Minimum share of turns that end correctly.
 const RIGHT: f64 = 0.99;
-/// A stream that is silent for so long is given up: longer than a busy machine needs for a chunk.
+/// Timeout of a silent stream: longer than a busy machine needs for a chunk.
 const SILENCE: &str = "    stream_chunk_timeout: 3\n    max_retries: 3\n";
 const REST: &str = "llm_call: {retry_base_delay_ms: 5, retry_cap_delay_ms: 20}\n\
     summarization: {keep: {type: messages, value: 2}}\n";
 const WRITES: &str = "I write it down.";
 const SUMMARY: &str = "Ada and the assistant compare regions; all of them sold about as much.";
 
-/// What goes wrong.
+/// The failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     Limited,
@@ -57,7 +56,7 @@ impl Blow {
     ];
 }
 
-/// A turn that one blow strikes, before its call or after it.
+/// A turn with one failure, before or after its call.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     blow: Blow,
@@ -66,12 +65,12 @@ struct Cell {
 }
 
 impl Cell {
-    /// What a person says, and what the file says once.
+    /// The user's message, and the line in the file.
     fn name(self) -> String {
         format!("note {:?}-{}-{}", self.blow, if self.after { "after" } else { "before" }, self.n)
     }
 
-    /// Finds the cell whose turn it is by what was said.
+    /// Finds the turn of a message.
     fn read(said: &str) -> Option<Self> {
         let (_, name) = said.rsplit_once("note ")?;
         let mut parts = name.trim().split('-');
@@ -85,12 +84,12 @@ impl Cell {
         format!("Done: {}.", self.name())
     }
 
-    /// What a person reads in the end.
+    /// The expected final text.
     fn whole(self) -> String {
         format!("{WRITES}\n\n{}", self.done())
     }
 
-    /// After how many chunks of a stream it strikes: in the words, in the call, at the end.
+    /// The number of chunks before the failure: in the text, in the call, at the end.
     fn chunk(self) -> usize {
         const BEFORE: [usize; 8] = [5, 9, 8, 11, 1, 7, 10, 3];
         const AFTER: [usize; 4] = [4, 6, 1, 5];
@@ -98,7 +97,7 @@ impl Cell {
     }
 }
 
-/// Makes a test for each wire.
+/// Generates a test for each wire.
 macro_rules! sweep_tests {
     ($($name:ident $wire:ident)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,7 +137,7 @@ async fn sweep(wire: Wire) {
     assert_eq!(house.model.refused(), Vec::<String>::new(), "{wire:?}: the provider refused");
 }
 
-/// Lets all turns of a round be struck at once, those last that the daemon's death strikes. Returns what ended wrong.
+/// Runs all turns of a round concurrently, those with a killed daemon last. Returns the wrong results.
 async fn play(house: &mut House, round: &[(Cell, Talker)]) -> Vec<String> {
     let (killed, others): (Vec<_>, Vec<_>) = round.iter().partition(|(cell, _)| cell.blow == Blow::Killed);
     prepare(&others).await;
@@ -157,7 +156,7 @@ async fn play(house: &mut House, round: &[(Cell, Talker)]) -> Vec<String> {
     wrong
 }
 
-/// Gives those a past whose next request is to be too long.
+/// Creates a history for turns whose next request is to be too long.
 async fn prepare(cells: &[&(Cell, Talker)]) {
     for n in 0..3 {
         let text = format!("region {n}: {}", "units and prices ".repeat(60));
@@ -177,7 +176,7 @@ fn speak(cells: &[&(Cell, Talker)]) {
     }
 }
 
-/// Returns the turns that do not end right, with what people see: the words of both answers and nothing else, in one message.
+/// Returns the turns that do not end correctly, with their chats: both answers and nothing else, in one message.
 async fn all_wrong(cells: &[&(Cell, Talker)]) -> Vec<String> {
     let deadline = Instant::now() + SOON;
     for (cell, talker) in cells {
@@ -195,7 +194,7 @@ async fn all_wrong(cells: &[&(Cell, Talker)]) -> Vec<String> {
     wrong
 }
 
-/// Returns the turns whose line does not stand in a file exactly once, and how often it does.
+/// Returns the turns whose line is not in a file exactly once, with its count.
 fn unwritten(house: &House, cells: &[Cell]) -> Vec<String> {
     let files = house.threads().into_iter().map(|thread| thread.join("user-data/outputs/notes.txt"));
     let all: String = files.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
@@ -204,7 +203,7 @@ fn unwritten(house: &House, cells: &[Cell]) -> Vec<String> {
     wrong.map(|(name, count)| format!("{name}: {count} times")).collect()
 }
 
-/// The model writes a line, then says that it has; each blow strikes once.
+/// The model writes a line, then confirms it; each failure occurs once.
 fn script(house: &House) {
     let struck: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
     house.model.otherwise(move |ask| {
@@ -241,7 +240,7 @@ fn script(house: &House) {
     });
 }
 
-/// Returns what comes in place of an answer.
+/// Returns the reply in place of an answer.
 fn strike(cell: Cell, answer: Answer) -> Reply {
     let trouble = |trouble: Trouble| answer.clone().trouble(cell.chunk(), trouble).into();
     match cell.blow {
@@ -254,7 +253,7 @@ fn strike(cell: Cell, answer: Answer) -> Reply {
         Blow::Failed => trouble(Trouble::Error("Overloaded".to_owned())),
         Blow::Noisy => trouble(Trouble::Garbage),
         Blow::Garbled => Answer::default().raw_tool("write_file", "{\"path\": \"/mnt/user-data/out").into(),
-        // Slow enough to be met in its midst, and never silent for long.
+        // Slow enough to be interrupted, and never silent for long.
         Blow::Killed => answer.every(Duration::from_millis(400)).into(),
     }
 }

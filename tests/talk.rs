@@ -1,4 +1,4 @@
-//! Talks in Telegram, as people see them.
+//! Conversations in Telegram, as users see them.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{
@@ -145,7 +145,7 @@ async fn only_those_on_the_list_are_answered_and_a_stranger_is_told_once() {
 async fn webhooks_need_their_secret_and_each_update_counts_once() {
     let options = Options { webhook_retry: Duration::from_millis(50), ..Options::default() };
     let mut house = House::furnish(options, "", "").await;
-    // The port has to be known before the start, because Telegram is told of it.
+    // The port has to be known before the start, because Telegram is given its address.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     house.bind = format!("127.0.0.1:{port}");
     let url = format!("http://127.0.0.1:{port}/api/webhooks/telegram/telegram");

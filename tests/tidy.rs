@@ -1,5 +1,5 @@
-//! The house rules that no compiler knows: who may depend on whom, how long a file may be, and what must
-//! not be in the repository. Each check tells every offence at once, with the place to mend.
+//! Project rules beyond the compiler: dependencies between crates, lengths of files, and forbidden content of the
+//! repository. Each check reports all violations at once, with their places.
 
 mod circles;
 
@@ -11,8 +11,7 @@ use std::{
     process::Command,
 };
 
-/// The rooms of the house and whom each may depend on. Tests may use anybody, and nobody but tests the
-/// simulators.
+/// The crates and their allowed dependencies. Tests may use any crate, and only tests may use the simulators.
 const EDGES: &[(&str, &[&str])] = &[
     ("pudu-base", &[]),
     ("pudu-net", &[]),
@@ -99,8 +98,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-sim", &[]),
 ];
 
-/// Type names that several files may define: those of one trait's implementations, of the two ways to build a jail, of
-/// one type by two crates, and of what is nobody's but its file's.
+/// Type names that several files may define: of one trait's implementations, of the two ways to build a jail, of one
+/// type in two crates, and of private types.
 const SHARED_NAMES: &[&str] = &[
     "Args",
     "BoxFuture",
@@ -115,7 +114,7 @@ const SHARED_NAMES: &[&str] = &[
     "Value",
 ];
 
-/// A file has so many lines at most before its tests, and so many with them.
+/// Maximum number of lines of a file without its tests, and with them.
 const LINES: (usize, usize) = (500, 700);
 
 #[test]
@@ -195,7 +194,7 @@ fn defined(line: &str) -> Option<&str> {
 
 #[test]
 fn no_test_is_left_out_and_nothing_is_put_off() {
-    // Put together here, so that this file does not find itself.
+    // Concatenated, so that this file does not match itself.
     let words = [concat!("#[", "ignore"), concat!("to", "do!("), concat!("TO", "DO:"), concat!("FIX", "ME")];
     none(
         "lines that put something off",
@@ -214,13 +213,13 @@ fn no_path_of_somebodys_machine_and_no_mirror_is_in_the_repository() {
     none("lines that name somebody's machine or a mirror of a registry", &offences);
 }
 
-/// Whether a line has an absolute path below a root: what stands before it is not more of a path.
+/// Returns whether a line has an absolute path below a root that is not the end of a longer path.
 fn is_path(line: &str, root: &str) -> bool {
     let more = |c: char| c.is_ascii_alphanumeric() || "-_.*}>".contains(c);
     line.match_indices(root).any(|(at, _)| !line.split_at(at).0.ends_with(more))
 }
 
-/// Whether a line makes Cargo, pip or npm fetch from somewhere else than the public registry.
+/// Returns whether a line makes Cargo, pip or npm use another source than the public registry.
 fn is_mirror(line: &str) -> bool {
     let line = line.trim_start();
     let cargo =
@@ -303,12 +302,12 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Returns every text file that git tracks, or nothing where there is no git or no checkout.
+/// Returns every text file that git tracks; `None` without git or a checkout.
 fn tracked() -> Option<Vec<(PathBuf, String)>> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
     let names = names.split('\0').filter(|name| !name.is_empty());
-    // A file may be tracked and just deleted, or hold no text.
+    // A tracked file may have been deleted, or contain no text.
     let read = |name: &str| Some((PathBuf::from(name), fs::read_to_string(root().join(name)).ok()?));
     output.status.success().then(|| names.filter_map(read).collect())
 }
@@ -317,7 +316,7 @@ fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
 }
 
-/// Returns place and text of each line that offends.
+/// Returns place and text of each violating line.
 fn find(files: &[(PathBuf, String)], offends: impl Fn(&str) -> bool) -> Vec<String> {
     let lines = |(path, source): &(PathBuf, String)| {
         let offending = source.lines().enumerate().filter(|(_, line)| offends(line));

@@ -1,4 +1,4 @@
-//! Titles of threads: at once from the first question, better ones by a model.
+//! Titles of threads: immediately from the first question, later by a model.
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{

@@ -1,5 +1,5 @@
-//! Nothing is learnt from words that are not the person's own, nor the opposite of their words, whatever a model makes of them:
-//! traps against a model that believes everything and quotes the words that prove it best, and honest statements beside them.
+//! Memory never contains statements that are not the user's own, or their opposite, whatever a model proposes: traps
+//! for a model that believes everything and quotes the best evidence, with honest statements in between.
 
 use crate::{
     house::{House, SOON, Talker},
@@ -13,16 +13,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
 
-/// A message, and the fact that a model makes of it.
+/// A message, and the fact that a model derives from it.
 #[derive(Clone, Deserialize)]
 struct Line {
     said: String,
     fact: String,
-    /// What the assistant answers instead of an echo.
+    /// The assistant's answer instead of an echo.
     answer: Option<String>,
-    /// What a tool prints before that.
+    /// A tool's output before that.
     output: Option<String>,
-    /// Whose message it is, if it is passed on.
+    /// The author of a forwarded message.
     forwarded: Option<String>,
 }
 
@@ -34,7 +34,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Returns what could be quoted best: the whole message, the words nearest to the fact, and those of others.
+/// Returns the best quotes: the whole message, the closest words to the fact, and those of others.
 fn quotes(line: &Line) -> Vec<&str> {
     let ends = ['.', '!', '?', ':', ',', '"', '。', '：', '，', '“', '”', '\n'];
     let share = |piece: &str| line.fact.split([' ', ',']).filter(|word| piece.contains(word)).count();
@@ -67,7 +67,7 @@ fn gullible(lines: &[Line], ask: &Ask) -> Reply {
     Reply::text(&json!({ "user": user, "history": {}, "newFacts": facts }).to_string()).into()
 }
 
-/// Has each line said by somebody else, waits until all conversations are read, and returns the house.
+/// Sends each line as another user, waits until all conversations are processed, and returns the house.
 async fn told_to(lines: &Arc<[Line]>) -> House {
     let mut house = House::furnish(Options::default(), "", "memory: {debounce_seconds: 1}\n").await;
     let known = lines.clone();
@@ -111,7 +111,7 @@ async fn told_to(lines: &Arc<[Line]>) -> House {
     house
 }
 
-/// Returns the texts of all facts and of all summaries, of everybody.
+/// Returns the texts of all facts and summaries of all users.
 fn remembered(house: &House) -> Vec<String> {
     let files = walk(&house.path(".pudu/users"));
     let fact =
@@ -132,12 +132,12 @@ async fn of_two_hundred_traps_nothing_is_remembered() {
     assert_eq!(traps.len(), 200);
     let house = told_to(&traps).await;
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
-    // Most of them state nothing, and no model is asked.
+    // Most messages state nothing, and the model is not called.
     assert!(read > 20, "the model had its chance {read} times");
     assert_eq!(remembered(&house), [] as [&str; 0]);
 }
 
-/// Returns the share of some lines for which it holds that their fact is remembered, in percent.
+/// Returns the percentage of these lines whose fact is remembered.
 fn share_remembered(lines: &[Line], found: &[String]) -> f64 {
     let is_there =
         |line: &&Line| found.contains(&line.fact) || found.contains(&format!("summary: {}", line.fact));

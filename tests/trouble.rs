@@ -1,4 +1,4 @@
-//! What people see when the platform or the model misbehaves.
+//! Messages to users when the platform or the model fails.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{

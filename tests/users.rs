@@ -1,4 +1,4 @@
-//! Who is which user: people and rooms have their own files and usage, and who joins two platforms is one.
+//! Users: people and rooms have their own files and usage, and linking two platforms makes one user.
 
 use crate::house::{House, Talker, http};
 use pudu_sim::{
@@ -16,7 +16,7 @@ async fn furnished(rest: &str) -> House {
     house
 }
 
-/// Returns the folders of users in which there is a note, with what it says.
+/// Returns the folders of users with a note, and its text.
 fn notes(house: &House) -> Vec<(String, String)> {
     let users = std::fs::read_dir(house.path(".pudu/users")).into_iter().flatten().flatten();
     let mut notes = Vec::new();

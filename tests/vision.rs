@@ -1,5 +1,4 @@
-//! Images that people send, that tools show and that servers answer with: what a model that sees gets of them, and
-//! what people are told of one that does not.
+//! Images of users, tools and servers: what a model with vision receives, and what users are told by one without.
 
 use crate::house::{House, SOON, Talker, http};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -11,7 +10,7 @@ use pudu_sim::{
 use serde_json::{Value, json};
 use std::{io::Cursor, os::unix::fs::PermissionsExt, sync::Arc};
 
-/// An image of these sides.
+/// An image of this size.
 pub fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let shade = |x: u32, y: u32| Rgb([x, y, x ^ y].map(|value| (value % 251).to_le_bytes()[0]));
     let mut out = Cursor::new(Vec::new());
@@ -19,7 +18,7 @@ pub fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     out.into_inner()
 }
 
-/// The images of a request, each with the words before it.
+/// The images of a request, each with the text before it.
 pub fn shown(ask: &Ask) -> Vec<(String, String, Vec<u8>)> {
     let parts: Vec<&Value> =
         ask.messages().iter().filter_map(|message| message["content"].as_array()).flatten().collect();
@@ -33,7 +32,7 @@ pub fn shown(ask: &Ask) -> Vec<(String, String, Vec<u8>)> {
 }
 
 impl House {
-    /// A house whose model sees or not, with more models behind it.
+    /// A house whose model has vision or not, with more models after it.
     async fn of_model(sees: bool, more: &str) -> Self {
         let house = Self::build("").await;
         let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
@@ -50,7 +49,7 @@ impl House {
         self.model.requests().last().unwrap().clone()
     }
 
-    /// Returns a file that somebody sent, as it is kept.
+    /// Returns an uploaded file.
     fn upload(&self, name: &str) -> Vec<u8> {
         let threads = self.threads().into_iter();
         let mut found = threads.map(|thread| thread.join("user-data/uploads").join(name));
@@ -93,7 +92,7 @@ async fn a_large_image_is_scaled_down_for_the_model_and_kept_whole() {
     assert_eq!(image::load_from_memory(&bytes).unwrap().dimensions(), (1568, 500));
     assert_eq!(mime, "image/png");
     assert_eq!(house.upload("wide.png"), png);
-    // The same again has the same bytes; a name that lies does no harm, and what is none is told.
+    // The same image has the same bytes; a wrong extension is harmless, and an invalid image is an error.
     house.model.next(Reply::tool("view_image", &json!({"image_path": "/mnt/user-data/uploads/wide.png"})));
     house.model.next(Reply::text("Wide still."));
     ada.says("look again", "Wide still.").await;
@@ -153,7 +152,7 @@ async fn whose_model_is_blind_is_told_once_which_one_sees() {
     }
 }
 
-/// An MCP server in the shell that answers with an image between two texts.
+/// An MCP server in the shell that returns an image between two texts.
 const CAMERA: &str = r#"#!/bin/sh
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -205,7 +204,7 @@ async fn images_of_a_servers_answer_and_of_files_that_are_read_reach_a_model_tha
     }
 }
 
-/// Says something in a chat over the HTTP API, and returns the answer's status and detail.
+/// Sends a message in a chat over the HTTP API, and returns the response's status and detail.
 async fn post(house: &House, message: &Value) -> (u16, String) {
     let url = format!("http://{}/api/chat/demo/messages", house.address);
     let answer = http().post(url).json(message).send().await.unwrap();
@@ -215,7 +214,7 @@ async fn post(house: &House, message: &Value) -> (u16, String) {
 }
 
 impl House {
-    /// Waits for the next request of a message that was sent over the HTTP API.
+    /// Waits for the next request after a message over the HTTP API.
     async fn next_asked(&self, count: usize) -> Arc<Ask> {
         let wait = self.model.wait(SOON, |model| model.requests().get(count - 1).cloned());
         wait.await.unwrap_or_else(|timeout| panic!("{timeout}"))
@@ -310,7 +309,7 @@ async fn a_model_gets_its_own_image_back_with_the_next_question_and_not_again() 
     house.model.next(Reply::text("A dot:").image(&address));
     ada.say("draw a dot");
     ada.reads_so(|text| text.starts_with("A dot:")).await;
-    // What the simulated model would repeat is the name of the image.
+    // The simulated model would repeat the name of the image.
     house.model.next(Reply::text("It is blue."));
     ada.says("make it blue", "It is blue.").await;
     let seen = shown(&house.asked());

@@ -1,10 +1,10 @@
-//! The tools of the web, from a chat to a simulated web and back.
+//! Web tools, from a chat to a simulated web and back.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{Web, model::Reply, web::KEY};
 use serde_json::json;
 
-/// A house whose agent searches by Tavily and fetches by itself; 127.0.0.2 is its open internet.
+/// A house whose agent searches with Tavily and fetches pages itself; 127.0.0.2 is its public internet.
 async fn online() -> (House, Web) {
     let web = Web::start().await.unwrap();
     let rest = format!(

@@ -1,5 +1,5 @@
 //! Each wire end to end: the real daemon with a model of each provider's class, against the simulated provider that the
-//! official clients accept and that refuses whatever comes back altered.
+//! official clients accept and that refuses modified replies.
 
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
@@ -9,7 +9,7 @@ use pudu_sim::{
 use serde_json::json;
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
-/// An MCP server in the shell, whose one tool's schema has the words that one provider or another refuses.
+/// An MCP server in the shell, whose only tool's schema has keywords that some providers refuse.
 const SERVER: &str = r##"#!/bin/sh
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -22,7 +22,7 @@ while read -r line; do
 done
 "##;
 
-/// Returns the entry of a model that a wire's class speaks to, with thinking on where the wire has it.
+/// Returns the configuration of a model for a wire's class, with thinking if the wire supports it.
 fn entry(model: &Model, name: &str, wire: Wire) -> String {
     let (class, address, more) = match wire {
         Wire::Chat => ("langchain_openai:ChatOpenAI", model.url(), ""),
@@ -47,7 +47,7 @@ fn entry(model: &Model, name: &str, wire: Wire) -> String {
     )
 }
 
-/// Builds a house whose only model is of this wire, with more keys of the model and more sections of the configuration.
+/// Builds a house whose only model uses this wire, with additional keys of the model and sections of the configuration.
 pub async fn build(wire: Wire, more: &str, rest: &str) -> House {
     let house = House::build("").await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
@@ -57,7 +57,7 @@ pub async fn build(wire: Wire, more: &str, rest: &str) -> House {
     house
 }
 
-/// A house whose daemon runs, and Ada in a chat.
+/// A house with a running daemon, and Ada in a chat.
 async fn house_on(wire: Wire, rest: &str) -> (House, Talker) {
     let mut house = build(wire, "", rest).await;
     house.start();
@@ -65,19 +65,19 @@ async fn house_on(wire: Wire, rest: &str) -> (House, Talker) {
     (house, ada)
 }
 
-/// Fails where the provider refused what it was asked.
+/// Fails if the provider refused a request.
 fn accepted(house: &House, wire: Wire) {
     assert_eq!(house.model.refused(), Vec::<String>::new(), "{wire:?}\n{}", house.log());
 }
 
-/// Tells whether a request brings back, opaque, what the provider's answers hold besides words and calls.
+/// Returns whether a request contains the opaque parts of the provider's answers.
 fn brings_thoughts(ask: &Ask) -> bool {
     let body = ask.body.to_string();
     match ask.wire {
         Wire::Chat | Wire::Ollama => true,
         Wire::Responses => body.contains(r#""encrypted_content":""#),
         Wire::Messages => body.contains(r#""signature":""#),
-        // What stands in for a signature that nobody has is none.
+        // The placeholder for a missing signature does not count.
         Wire::Gemini => {
             body.contains(r#""thoughtSignature":""#) && !body.contains("skip_thought_signature_validator")
         }
@@ -127,7 +127,7 @@ async fn calls_run_and_their_results_go_back_with_what_is_signed_or_encrypted() 
         assert!(asked[2].last_tool().contains("größe"), "{wire:?}: {}", asked[2].last_tool());
         assert!(asked[1..].iter().all(|ask| brings_thoughts(ask)), "{wire:?}: {}", asked[2].body);
         accepted(&house, wire);
-        // What was said before is said again, byte for byte, also by the next process.
+        // Earlier messages are repeated byte for byte, also by the next process.
         house.kill();
         house.start();
         ada.says("go on", "echo: go on").await;
@@ -163,7 +163,7 @@ async fn a_conversation_moves_from_provider_to_provider() {
     });
     house.start();
     let ada = Talker::new(&house, "Ada");
-    // Twice around, so that each meets what all others and it itself said.
+    // Twice around, so that each wire receives the messages of all others and its own.
     for (n, wire) in Wire::ALL.into_iter().chain(Wire::ALL).enumerate() {
         ada.say(&format!("/models {}", name(wire)));
         ada.reads_so(|text| text.contains(&format!("now uses {}", name(wire)))).await;
@@ -295,8 +295,8 @@ async fn what_a_provider_refuses_is_told_as_what_it_is() {
     }
 }
 
-/// A model quotes its arguments once too often, or writes marks of its own format into a name: the call has its effect,
-/// and no later request has anything that a provider refuses.
+/// A model quotes its arguments twice, or writes its own format's markers into a name: the call takes effect, and no
+/// later request contains anything that a provider refuses.
 #[tokio::test]
 async fn slips_of_a_model_are_repaired_and_never_sent_back() {
     for wire in Wire::ALL {

@@ -1,5 +1,5 @@
-//! `pudu user` and `pudu token`: who signs in to the HTTP API, and the tokens of programs. The daemon of this folder does it;
-//! where none runs, this process takes its place for as long.
+//! `pudu user` and `pudu token`: login accounts for the HTTP API, and tokens for programs. The commands go to the
+//! daemon of this folder, or run in this process if there is none.
 
 use super::{remote, run, typed};
 use anyhow::{Context, Result, anyhow};
@@ -20,68 +20,69 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
-    /// Make an account. The password is asked for, or is the first line of standard input.
+    /// Create an account. The password is read from the terminal or from the first line of standard input.
     Add {
-        /// The e-mail address by which the person signs in.
+        /// E-mail address to sign in with.
         email: String,
-        /// Make the person an administrator.
+        /// Create an administrator.
         #[arg(long)]
         admin: bool,
     },
-    /// List who signs in.
+    /// List the accounts.
     List {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Set a password, which ends all sessions of the account.
+    /// Set the password of an account and end its sessions.
     Password {
-        /// The e-mail address, or the user's id.
+        /// E-mail address or user ID.
         email: String,
     },
-    /// Give an account the conversations, files and memory of the page and the terminal, as they were held without one.
+    /// Give an account the conversations, files and memory that were created without sign-in.
     Adopt {
-        /// The e-mail address, or the user's id.
+        /// E-mail address or user ID.
         email: String,
     },
-    /// Remove an account with its sessions and tokens; what else is stored of the person stays (`pudu forget`).
+    /// Remove an account with its sessions and tokens, but keep other data of the user (see `pudu forget`).
     Remove {
-        /// The e-mail address, or the user's id.
+        /// E-mail address or user ID.
         email: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
-    /// Make a token, which is printed once.
+    /// Create a token and print it once.
     Add {
-        /// A name, to know it again.
+        /// Name that identifies the token in `pudu token list`.
         name: String,
-        /// The person for whom it acts: an e-mail address. Without it, the user of the page and the terminal.
+        /// E-mail address of the user that the token acts for (default: the local user of the web page and the
+        /// terminal).
         #[arg(long, value_name = "EMAIL")]
         user: Option<String>,
-        /// Its scopes, with commas between them: threads:read, threads:write, threads:delete, runs:create, runs:read,
-        /// runs:cancel. All of it if not said.
+        /// Comma-separated scopes: threads:read, threads:write, threads:delete, runs:create, runs:read, runs:cancel
+        /// (default: all).
         #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
         scope: Vec<String>,
-        /// Days until it ends; it does not, if not said.
+        /// Days until the token expires (default: never).
         #[arg(long, value_name = "DAYS")]
         expires: Option<i64>,
     },
-    /// List all tokens, without what opens anything.
+    /// List all tokens, without their secrets.
     List {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Revoke a token; it opens nothing from now on.
+    /// Revoke a token immediately.
     Revoke {
-        /// Its id, as `list` shows it.
+        /// ID of the token, from `pudu token list`.
         id: String,
     },
 }
 
-/// Does what is asked for about accounts.
+/// Runs `pudu user`.
 pub(super) async fn user(start: &Start, command: &UserCommand) -> Result<String> {
     let desk = AccountDesk::open(start).await?;
     let done = desk.user(start, command).await;
@@ -89,7 +90,7 @@ pub(super) async fn user(start: &Start, command: &UserCommand) -> Result<String>
     done
 }
 
-/// Does what is asked for about tokens.
+/// Runs `pudu token`.
 pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<String> {
     let desk = AccountDesk::open(start).await?;
     let done = desk.token(start, command).await;
@@ -97,7 +98,7 @@ pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<Strin
     done
 }
 
-/// The process that changes accounts: the daemon that runs, or this one.
+/// The process that changes accounts: the running daemon, or this one.
 enum AccountDesk {
     Daemon,
     Own { db: Db, unpaired: UnpairedPeople, _claim: Claim, _home: Home },
@@ -269,7 +270,7 @@ fn list(told: &Value, key: &str) -> Result<Vec<Value>> {
     Ok(all.context("the daemon's answer has no list")?.clone())
 }
 
-/// Writes a line for each; nothing in it moves the cursor.
+/// Formats one line per item, without control characters.
 fn lines(all: &[Value], keys: &[&str]) -> String {
     let cell = |value: &Value| match value {
         Value::String(text) => text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect(),

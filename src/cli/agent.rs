@@ -1,6 +1,6 @@
-//! `pudu agent`: which custom agents there are, making and removing them.
+//! `pudu agent`: lists, creates and removes custom agents.
 //!
-//! It works on the disk and needs no daemon; one that runs sees the change with its next run.
+//! It works on the disk and needs no daemon; a running daemon sees the change with its next run.
 
 use super::{chat, run, say};
 use anyhow::{Context, Result, bail};
@@ -21,45 +21,45 @@ use std::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AgentCommand {
-    /// List the agents, and those that cannot be used.
+    /// List the agents, including unusable ones.
     List {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show an agent: what it may use, and its SOUL.md.
+    /// Show an agent's settings and its SOUL.md.
     Show {
-        /// Its name.
+        /// Name of the agent.
         name: String,
     },
-    /// Make an agent.
+    /// Create an agent.
     New {
-        /// Its name: letters, digits and hyphens.
+        /// Name of the agent: letters, digits and hyphens.
         name: String,
         /// Purpose of the agent, in one line.
         #[arg(long, default_value = "")]
         description: String,
-        /// A file with its SOUL.md, or - for standard input.
+        /// File with its SOUL.md, or - for standard input.
         #[arg(long, value_name = "FILE")]
         soul: PathBuf,
-        /// The model that it wants.
+        /// Model that the agent uses (default: the default model).
         #[arg(long)]
         model: Option<String>,
-        /// The groups of tools that it has, with commas between; an empty text for none. All if not said.
+        /// Comma-separated tool groups that the agent may use; an empty text for none (default: all).
         #[arg(long, value_name = "NAMES")]
         tool_groups: Option<String>,
-        /// The skills that it has, likewise.
+        /// Comma-separated skills that the agent may use; an empty text for none (default: all).
         #[arg(long, value_name = "NAMES")]
         skills: Option<String>,
     },
-    /// Remove an agent, with all that is in its folder.
+    /// Remove an agent and its folder.
     Remove {
-        /// Its name.
+        /// Name of the agent.
         name: String,
     },
 }
 
-/// Does what is asked for and says it.
+/// Runs `pudu agent`.
 pub(super) fn agent(start: &Start, verb: &AgentCommand) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
@@ -97,7 +97,8 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
     })
 }
 
-/// Refuses names of what is not there: an agent that wants it would answer otherwise than was meant, or not at all.
+/// Refuses unknown models, tool groups and skills: an agent with one would answer differently than intended, or not at
+/// all.
 fn known(start: &Start, loaded: &LoadedConfig, profile: &AgentProfile) -> Result<()> {
     let (hot, groups) = (&loaded.config.hot, agent::groups(&loaded.config.hot));
     let models: Vec<&str> = hot.models.iter().map(|model| model.settings.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! `pudu audit`: what agents did with their sandboxes, and who approved it. The daemon of this folder is asked; where
-//! none runs, the store is read.
+//! `pudu audit`: lists sandbox actions of agents and their approvals, from the daemon of this folder, or from the store
+//! if there is no daemon.
 
 use super::{remote, run};
 use anyhow::{Context, Result, anyhow};
@@ -16,7 +16,7 @@ use pudu_kit::home;
 use pudu_people::names::PeopleNames;
 use serde_json::Value;
 
-/// Lists the newest deeds, the newest last.
+/// Lists the newest entries, oldest first.
 pub(super) async fn audit(start: &Start, thread: Option<ThreadId>, most: u32, json: bool) -> Result<String> {
     let mut entries = match home::neighbour(&start.home()) {
         Some(_) => asked(start, thread.as_ref(), most).await?,
@@ -59,7 +59,7 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
     let read = read.await.context("the store cannot be read");
     db.close().await;
     let (entries, names) = read?;
-    // Nobody works here: what is open has ended with the daemon, and the next one will note it.
+    // No daemon is running, so open entries were abandoned. The next daemon marks them.
     let alone = matches!(fixed.database.backend, Backend::Sqlite { .. }) && !home::is_taken(&fixed.home);
     let close = |entry: AuditEntry| match entry.ended {
         None if alone => AuditEntry { code: Some(ABANDONED), ..entry },
@@ -69,7 +69,7 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
 }
 
 fn line(entry: &Value) -> String {
-    // One deed is one line, whatever a command has in it.
+    // Each entry is one line, whatever its command contains.
     let text = |key: &str| -> String {
         entry.get(key).and_then(Value::as_str).unwrap_or_default().chars().map(plain).collect()
     };
@@ -91,7 +91,7 @@ fn end(entry: &Value) -> String {
     }
 }
 
-/// Writes what would not be seen as a program writes it; quotes need not be.
+/// Escapes invisible characters; quotes are unchanged.
 fn plain(c: char) -> String {
     if matches!(c, '"' | '\'') { c.to_string() } else { c.escape_debug().to_string() }
 }

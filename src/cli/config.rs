@@ -1,7 +1,7 @@
 //! `pudu config check` and `pudu config upgrade`.
 //!
-//! Both write what people read to `out` and say with a [`ConfigVerdict`] how it went. Nothing here prints a
-//! secret: reports never have one, and the summary tells only that there is one.
+//! Both write their report to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none,
+//! and the summary only says whether one is set.
 
 use super::missing_agents;
 use pudu_client::net::scrub;
@@ -18,12 +18,12 @@ use std::{
     process::ExitCode,
 };
 
-/// How a command went.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigVerdict {
-    /// As it should.
+    /// No errors.
     Fine,
-    /// Something is to be mended.
+    /// There are errors to fix.
     Wrong,
 }
 
@@ -36,8 +36,7 @@ impl From<ConfigVerdict> for ExitCode {
     }
 }
 
-/// Reads the configuration and the extensions as the daemon would, and tells what they say and what is wrong
-/// with them.
+/// Reads the configuration and the extensions like the daemon, and reports the settings and their problems.
 pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
     let loaded = match load(start) {
         Ok(loaded) => loaded,
@@ -79,7 +78,7 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     Ok(verdict)
 }
 
-/// Returns credentials of a wrong shape, accounts that are open to everyone, and accounts whose agent does not exist.
+/// Returns warnings about malformed credentials, bots that are open to everyone, and bots whose agent does not exist.
 fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
     let hot = &loaded.config.hot;
     let wrong = hot.accounts.iter().flat_map(|account| {
@@ -122,7 +121,7 @@ fn problem(file: Option<&Path>, problem: &Problem) -> Value {
     })
 }
 
-/// Raises the file's version. The file as it was stays beside it as `….bak`.
+/// Raises the file's version. The previous file is kept as `….bak`.
 pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
     let file = match start.file() {
         Ok(Some(file)) => file,
@@ -135,7 +134,7 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVe
             return Ok(ConfigVerdict::Wrong);
         }
     };
-    // A link stays a link: what it leads to is replaced.
+    // A symbolic link is kept; its target is replaced.
     let target = fs::canonicalize(&file)?;
     let old = fs::read_to_string(&target)?;
     match upgraded(&old) {
@@ -153,12 +152,12 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVe
     }
 }
 
-/// Writes the backup, then the new file beside the old one, then puts it in its place at once.
+/// Writes the backup and a new file next to the old one, then replaces the old one atomically.
 fn replace(file: &Path, old: &str, new: &str) -> io::Result<()> {
     let mode = fs::metadata(file)?.permissions();
     for (path, text) in [(beside(file, ".bak"), old), (beside(file, ".new"), new)] {
         let mut file = fs::File::create(path)?;
-        // Before the first word: there may be secrets in it.
+        // Before writing any text, because it may contain secrets.
         file.set_permissions(mode.clone())?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -187,7 +186,7 @@ fn changes(file: &Path, old: &str, new: &Upgraded) -> String {
     }
 }
 
-/// Returns an error with its causes, which its own text leaves out.
+/// Formats an error with its causes, which its `Display` omits.
 fn told(error: &ConfigError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("error: {error}: {source}"),
@@ -221,7 +220,7 @@ fn summary(Config { fixed, hot }: &Config) -> Vec<(&'static str, String)> {
         Backend::Sqlite { dir } => format!("sqlite in {}", dir.display()),
         Backend::Postgres { .. } => "postgres".to_owned(),
     };
-    // Whether there is a shell is for `pudu doctor` to find out.
+    // `pudu doctor` checks whether there is a shell.
     let tools: Vec<_> = hot.offered(true).map(|tool| tool.tool.name()).collect();
     vec![
         ("home", fixed.home.display().to_string()),
@@ -252,7 +251,7 @@ fn account(account: &AccountConfig) -> String {
     format!("{} ({}, {})", shown(&account.name), platform.name(), platform.transport())
 }
 
-/// Returns a name, unless somebody wrote a key in its place.
+/// Returns a name, or a placeholder if it looks like a secret.
 fn shown(name: &str) -> &str {
     let in_one_piece = |c: char| !c.is_ascii_alphanumeric();
     if name.split(in_one_piece).any(scrub::looks_secret) { scrub::HIDDEN } else { name }
@@ -263,7 +262,7 @@ mod tests {
     use super::*;
     use pudu_config::{EXAMPLE, Env};
 
-    /// Runs a command in a folder with this file; returns its words with the folder's name taken out.
+    /// Runs a command on this file in a folder and returns its output without the folder's name.
     fn run(
         command: impl Fn(&Start, &mut dyn Write) -> io::Result<ConfigVerdict>,
         dir: &tempfile::TempDir,

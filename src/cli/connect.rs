@@ -1,4 +1,4 @@
-//! `pudu connect`: a code by which one person makes themselves known to a bot.
+//! `pudu connect`: creates a code that admits one user to a bot.
 
 use super::remote;
 use anyhow::Result;
@@ -6,7 +6,7 @@ use pudu_client::net::reqwest::Method;
 use pudu_config::Start;
 use serde_json::Value;
 
-/// Asks the daemon of this folder for a code and says what to do with it.
+/// Requests a code from the daemon of this folder and returns instructions.
 pub(super) async fn connect(start: &Start, account: &str) -> Result<String> {
     let offer = remote::call(start, Method::POST, &["channels", account, "connect"], &[]).await?;
     let text = |key: &str| offer.get(key).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! `pudu doctor`: tries what pudu needs to work, and says how to mend what does not.
+//! `pudu doctor`: checks everything that pudu needs to work, and suggests fixes.
 
 mod agents;
 mod budgets;
@@ -31,13 +31,13 @@ use std::{
 };
 use told::Findings;
 
-/// How long the check of one account may take.
+/// Timeout of the check of one bot.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
-/// A person is told what is waited for after this time.
+/// Delay before the pending check is shown.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Looks at the configuration, the models and each account. Each finding is told as it comes, in an order that is
-/// always the same; programs get all of them at the end.
+/// Checks the configuration, the models and each bot. Findings are printed as they arrive, always in the same order;
+/// JSON is printed at the end.
 pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
@@ -58,10 +58,10 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     super::say(words, code)
 }
 
-/// A part of the examination: its group, and what is found.
+/// A group of checks: its name and its results.
 type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 
-/// Examines everything at once, and tells in order.
+/// Runs all checks concurrently and reports them in order.
 async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     let (fixed, hot) = (&loaded.config.fixed, &loaded.config.hot);
     told.add("pudu", config(start, loaded));
@@ -99,7 +99,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     }
 }
 
-/// Returns what the start would refuse of the configuration. What is wrong with the file of MCP servers is told with them.
+/// Returns the problems that prevent a start. Problems of the file of MCP servers are reported by its own check.
 fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let file = &loaded.report.file;
     let reports =
@@ -115,7 +115,7 @@ fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     }
 }
 
-/// Asks an account's platform.
+/// Checks the connection to a bot's platform.
 async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
     let mut checks = match connections::channel(account) {
         Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
@@ -130,7 +130,7 @@ async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
     checks
 }
 
-/// Checks the sandbox of commands, and proves it by trying to get out.
+/// Checks the command sandbox and attempts to escape from it.
 async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
     let words = machine.words(hot);
     if let SandboxBackend::Docker(docker) = machine.provider() {
@@ -163,7 +163,7 @@ async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
     checks
 }
 
-/// Names the mounts that are left out.
+/// Reports mounts that are ignored.
 fn mounts(hot: &HotConfig) -> Vec<Check> {
     let missing = hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
     let told = missing.map(|mount| {
@@ -187,7 +187,7 @@ fn verdict(proofs: &[Proof]) -> Check {
     }
 }
 
-/// A folder that is gone when it is not needed any more.
+/// A temporary folder, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -205,7 +205,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Writes what was found for programs.
+/// Formats the findings as JSON.
 fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
     let check = |Check { what, found }: &Check| match found {
         CheckResult::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),

@@ -1,6 +1,6 @@
-//! `pudu explain`: what an agent's model would be told, part by part, with the tokens that each takes.
+//! `pudu explain`: the request that an agent sends to its model, part by part, with the tokens of each.
 //!
-//! It starts the MCP servers, because they say which tools there are, and asks no model.
+//! It starts the MCP servers to list their tools, and does not call a model.
 
 use super::{run, say};
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,10 +15,10 @@ use pudu_config::{LoadedConfig, Start, nearest};
 use pudu_daemon::{agent, machine::Machine, servers::Extensions, skills};
 use std::{fmt::Write, process::ExitCode, sync::Arc};
 
-/// Letters of the Latin alphabet that make about one token; of other scripts one does.
+/// ASCII characters per token. Other scripts have about one token per character.
 const LATIN_CHARS_PER_TOKEN: usize = 4;
 
-/// Explains an agent with a model, or the ones that answer if nothing else is said.
+/// Explains an agent with a model. The defaults are the lead agent and its model.
 pub(super) fn explain(start: &Start, agent: Option<String>, model: Option<String>) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
@@ -100,7 +100,7 @@ fn tool_tokens(tool: &Arc<ToolSpec>) -> usize {
     tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string())
 }
 
-/// Returns about how many tokens a text takes: providers differ, and none is asked.
+/// Estimates the tokens of a text. Providers count differently.
 fn tokens(text: &str) -> usize {
     let latin = text.chars().filter(char::is_ascii).count();
     latin.div_ceil(LATIN_CHARS_PER_TOKEN) + (text.chars().count() - latin)

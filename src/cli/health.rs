@@ -1,4 +1,4 @@
-//! `pudu health`: a health check that needs no other program.
+//! `pudu health`: a health check without other programs.
 
 use super::{remote, run, say};
 use anyhow::Context;
@@ -7,12 +7,12 @@ use pudu_config::{self as config, Start};
 use pudu_kit::home;
 use std::{process::ExitCode, time::Duration};
 
-/// A daemon that lives answers within this time.
+/// Timeout of the health check.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// URL of the health check at the default address.
 const USUAL: &str = "http://127.0.0.1:8001/health";
 
-/// Returns where the daemon is: where `--bind` says, where that of this folder says, or where it is configured.
+/// Returns the daemon's address: from `--bind`, from the daemon of this folder, or from the configuration.
 fn address(start: &Start) -> Option<String> {
     let neighbour = || home::neighbour(&start.home());
     let configured = || config::load(start).ok()?.config.fixed.gateway.url();
@@ -22,7 +22,7 @@ fn address(start: &Start) -> Option<String> {
     }
 }
 
-/// Asks a running daemon whether it lives.
+/// Checks whether the daemon is running.
 pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
     let url = url.or_else(|| Some(format!("{}/health", address(start)?))).unwrap_or_else(|| USUAL.to_owned());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -30,7 +30,7 @@ pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
     };
     let asked = runtime.block_on(async {
         let place = remote::address(&url)?;
-        // The clock of a timeout is the runtime's, so it has to be made inside.
+        // A timeout needs the runtime's clock, so it has to be created inside the runtime.
         let answer = net::client()?.get(place).timeout(REQUEST_TIMEOUT).send().await;
         let answer = answer
             .ok()

@@ -1,4 +1,5 @@
-//! `pudu import`: moves another program's home in. Nothing of it is changed, and no daemon of this home may run meanwhile.
+//! `pudu import`: imports the home of another program. The source is unchanged, and no daemon may use this home
+//! meanwhile.
 
 use super::run;
 use anyhow::{Context, Result, anyhow, bail};
@@ -27,42 +28,42 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Platforms on which DeerFlow's topic of a group is the message with which a chain of answers began.
+/// Platforms on which DeerFlow's topic ID in a group is the message that started a reply chain.
 const CHAINS: [&str; 3] = ["telegram", "feishu", "dingtalk"];
 
-/// The key that signs sessions, in both homes.
+/// Name of the file with the session key, in both homes.
 const SESSION_KEY: &str = ".jwt_secret";
-/// A key that is shorter, in bytes, can be guessed.
+/// Minimum size of a session key, in bytes.
 const MIN_SESSION_KEY_BYTES: usize = 16;
-/// Maximum size of a key, in bytes.
+/// Maximum size of a session key, in bytes.
 const MAX_SESSION_KEY_BYTES: u64 = 64 * 1024;
-/// Maximum size of a file of the configuration, in bytes.
+/// Maximum size of a copied configuration file, in bytes.
 const MAX_COPIED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Keys that name folders which pudu has in its home.
+/// Configuration keys for folders that pudu keeps in its home.
 const PLACES: [(&str, &str); 3] =
     [("checkpointer", "connection_string"), ("database", "sqlite_dir"), ("skills", "path")];
 
-/// The file of MCP servers and switches.
+/// Name of the file of MCP servers and skill switches.
 const EXTENSIONS: &str = "extensions_config.json";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ImportSource {
-    /// Move a DeerFlow home in: configuration, users, memory, agents, skills, threads and their files. Run it again to
-    /// go on after it was cut, or to take what is new.
+    /// Import a DeerFlow home: configuration, users, memory, agents, skills, threads and their files. Run it again to
+    /// resume an interrupted import, or to import new data.
     Deerflow {
         /// DeerFlow's project folder, or its `.deer-flow`.
         dir: PathBuf,
-        /// Write nothing, and tell what would be.
+        /// Report the result without writing anything.
         #[arg(long)]
         dry_run: bool,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Moves in and tells what was taken, and what was left and why.
+/// Imports a home and reports the imported and skipped items, with reasons.
 pub(super) async fn import(start: &Start, source: &ImportSource) -> Result<String> {
     let ImportSource::Deerflow { dir, dry_run, json } = source;
     let dir = std::path::absolute(start.dir.join(dir)).context("cannot find the folder")?;
@@ -75,7 +76,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     let source = DeerFlowHome::find(dir)?;
     let mut report = ImportReport { dry_run, items: Vec::new() };
     let database = database(start, dir, &source, &mut report);
-    // Where there is no configuration yet, DeerFlow's counts, and is copied once nothing is wrong with it.
+    // Without a configuration here, DeerFlow's is used, and copied once it has no errors.
     let own = start.file()?;
     let chosen = Start { config: own.clone().or_else(|| source.config.clone()), ..start.clone() };
     let mut loaded =
@@ -110,7 +111,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     Ok(report)
 }
 
-/// Notes the agents that answer nobody as they are.
+/// Adds a note to agents that cannot answer.
 fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
     let agents = Agents::new(source.folder.clone());
     for item in items.iter_mut().filter(|item| item.kind == ItemKind::Agent) {
@@ -123,7 +124,7 @@ fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
     }
 }
 
-/// Writes everything into the store and the home, with a line in the audit.
+/// Writes everything to the store and the home, with an audit entry.
 async fn written(
     db: &Db,
     source: &DeerFlowHome,
@@ -146,7 +147,7 @@ async fn written(
     Ok(report)
 }
 
-/// Finds DeerFlow's database: the one that its configuration names, or the usual file.
+/// Finds DeerFlow's database: the configured one, or the default file.
 fn database(
     start: &Start,
     dir: &Path,
@@ -179,7 +180,7 @@ fn database(
     file.map(SourceDatabase::Sqlite)
 }
 
-/// The place in DeerFlow's configuration that names the schema of its tables. pudu's own tables need none.
+/// The key in DeerFlow's configuration with the schema of its tables. pudu's own tables need none.
 #[derive(Deserialize)]
 struct TheirConfig {
     database: Option<TheirDatabase>,
@@ -192,7 +193,7 @@ struct TheirDatabase {
     postgres_schema: Option<String>,
 }
 
-/// Reads the schema of DeerFlow's tables; what cannot be read is told.
+/// Reads the schema of DeerFlow's tables; failures are reported.
 fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
     let bytes = read_plain(config, MAX_COPIED_BYTES).ok()??;
     let Ok(read) = serde_saphyr::from_str::<TheirConfig>(&String::from_utf8_lossy(&bytes)) else {
@@ -207,7 +208,7 @@ fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
     }
 }
 
-/// Copies the configuration, and what belongs to it, if there is none yet.
+/// Copies the configuration and its files, if there is none yet.
 fn take_configuration(
     start: &Start,
     own: Option<&Path>,
@@ -226,7 +227,7 @@ fn take_configuration(
             report.left(ItemKind::Config, "config.yaml", why);
         }
         None => {
-            // Secrets first: a configuration that is there must find them.
+            // Secrets first: an existing configuration must find them.
             let secrets = theirs.with_file_name(".env");
             if secrets.symlink_metadata().is_ok() {
                 copied(&secrets, &start.dir.join(".env"), ".env", report)?;
@@ -266,7 +267,7 @@ fn take_extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportRepo
     Ok(())
 }
 
-/// Copies the key that signs sessions, so that browsers stay signed in. One that is here already signs those of here.
+/// Copies the session key, so that browsers stay signed in. An existing key is kept for the sessions of this home.
 fn take_session_key(home: &Path, source: &DeerFlowHome, report: &mut ImportReport) -> Result<()> {
     let (theirs, own) = (source.folder.join(SESSION_KEY), home.join(SESSION_KEY));
     let read = |file: &Path| -> Result<Option<String>, &str> {
@@ -314,7 +315,7 @@ fn copied(from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Resu
     copied_as(ItemKind::Config, from, to, name, report)
 }
 
-/// Copies a file that may have secrets in it: whole or not at all, for its owner alone.
+/// Copies a file that may contain secrets atomically, readable only by its owner.
 fn copied_as(kind: ItemKind, from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {
     let bytes = match read_plain(from, MAX_COPIED_BYTES) {
         Ok(Some(bytes)) => bytes,
@@ -330,7 +331,7 @@ fn copied_as(kind: ItemKind, from: &Path, to: &Path, name: &str, report: &mut Im
     Ok(())
 }
 
-/// Writes a file whole or not at all, for its owner alone.
+/// Writes a file atomically, readable only by its owner.
 fn written_as(bytes: &[u8], to: &Path, name: &str, dry_run: bool) -> Result<()> {
     if dry_run {
         return Ok(());
@@ -343,8 +344,8 @@ fn written_as(bytes: &[u8], to: &Path, name: &str, dry_run: bool) -> Result<()> 
     Ok(fs::rename(&part, to)?)
 }
 
-/// Returns DeerFlow's configuration without the keys of folders that pudu has in its home, and those keys; the settings
-/// are changed likewise.
+/// Returns DeerFlow's configuration without the keys for folders that pudu keeps in its home, and the removed keys. The
+/// settings are adjusted accordingly.
 fn in_one_home(config: &Path, fixed: &mut Fixed) -> (String, Vec<String>) {
     let Some((text, lost)) = shorter(config) else { return (String::new(), Vec::new()) };
     let lost_any = |keys: &[&str]| lost.iter().any(|lost| keys.contains(&lost.as_str()));
@@ -359,7 +360,7 @@ fn in_one_home(config: &Path, fixed: &mut Fixed) -> (String, Vec<String>) {
     (text, lost)
 }
 
-/// Returns the text of DeerFlow's configuration without the keys of folders, and those keys.
+/// Returns DeerFlow's configuration without the keys for folders, and the removed keys.
 fn shorter(config: &Path) -> Option<(String, Vec<String>)> {
     let bytes = read_plain(config, MAX_COPIED_BYTES).ok()??;
     let text = String::from_utf8(bytes).ok()?;
@@ -369,13 +370,13 @@ fn shorter(config: &Path) -> Option<(String, Vec<String>)> {
     Some(without(&text, &places.copied().collect::<Vec<_>>(), "left out by pudu import"))
 }
 
-/// Returns whether a file is DeerFlow's without those keys.
+/// Returns whether a file equals DeerFlow's without those keys.
 fn is_shorter(own: &Path, theirs: &Path) -> bool {
     let own = read_plain(own, MAX_COPIED_BYTES).ok().flatten();
     own.is_some_and(|own| shorter(theirs).is_some_and(|(text, _)| text.as_bytes() == own))
 }
 
-/// Names the folders of the configuration that are not in the home.
+/// Reports configured folders outside the home.
 fn name_places(fixed: &Fixed, report: &mut ImportReport) {
     let mut name = |key: &str, folder: &Path| {
         if !folder.starts_with(&fixed.home) {
@@ -393,7 +394,7 @@ fn name_places(fixed: &Fixed, report: &mut ImportReport) {
     name("skills.path", &fixed.skills.path);
 }
 
-/// Opens a copy of the store, which is thrown away: what is written into it is what would be.
+/// Opens a temporary copy of the store, for a dry run.
 async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(Db, Option<TempDir>)> {
     let folder = TempDir::new().context("cannot make a folder for a copy of the store")?;
     let copy = folder.path().join(store::STORE);
@@ -419,7 +420,7 @@ async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(
     Ok((db, Some(folder)))
 }
 
-/// Names a conversation as the dispatcher does.
+/// Returns the conversation's key, like the dispatcher.
 fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
     let address = |topic: Option<&str>| Address {
         account: account.to_owned(),
@@ -432,7 +433,7 @@ fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
         let key = format!("{}:m{message}", address(None).key());
         return Place { key, message: Some(message.to_owned()), room: None };
     }
-    // Where groups have chains, only private chats have no topic; Slack's private chats begin with a D.
+    // On platforms with reply chains, only private chats have no topic. IDs of Slack's private chats begin with D.
     let is_private = CHAINS.contains(&account) || (account == "slack" && chat.starts_with('D'));
     let room = (!is_private).then(|| UserId::room(account, chat));
     Place { key: address(topic).key(), message: None, room }

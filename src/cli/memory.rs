@@ -1,7 +1,6 @@
-//! `pudu memory`: what is remembered of a user, for an operator: lists it, writes it to a file, replaces it by one.
+//! `pudu memory`: lists, exports and replaces the memory of a user.
 //!
-//! Reading works beside a daemon. Replacing takes the home and the database for as long, because an index goes with the
-//! files.
+//! Reading works beside a daemon. Replacing locks the home and the database, because an index belongs to the files.
 
 use super::{
     person::{self, Belonging},
@@ -26,37 +25,37 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum size of a document that is imported, in bytes.
+/// Maximum size of an imported document, in bytes.
 const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
-/// So many characters of a fact are listed.
+/// Maximum length of a listed fact, in characters.
 const MAX_FACT_CHARS: usize = 300;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MemoryCommand {
-    /// List users of whom something is remembered, or the facts of one.
+    /// List users with memory, or the facts about one user.
     List {
-        /// The user, as for `pudu export`.
+        /// User, as for `pudu export`.
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// The custom agent; the lead agent if not said.
+        /// Custom agent (default: the lead agent).
         #[arg(long)]
         agent: Option<String>,
     },
-    /// Write what is remembered of a user as DeerFlow's JSON document.
+    /// Export the memory of a user as DeerFlow's JSON document.
     Export {
         #[command(flatten)]
         whose: Whose,
-        /// The file, which must not be there yet; standard output if not said.
+        /// File to create (default: standard output).
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Replace what is remembered of a user by a document. What it does not have is forgotten for good.
+    /// Replace the memory of a user with a document. Facts that are not in the document are lost.
     Import {
-        /// The document, or - for standard input.
+        /// Document, or - for standard input.
         file: PathBuf,
         #[command(flatten)]
         whose: Whose,
-        /// Confirms that everything else is forgotten.
+        /// Confirm that all other facts are deleted.
         #[arg(long)]
         yes: bool,
     },
@@ -65,15 +64,15 @@ pub(super) enum MemoryCommand {
 /// A user, and the agent that remembers them.
 #[derive(Args, Debug)]
 pub(super) struct Whose {
-    /// The user, as for `pudu export`.
+    /// User, as for `pudu export`.
     #[arg(long, value_name = "WHO")]
     user: String,
-    /// The custom agent; the lead agent if not said.
+    /// Custom agent (default: the lead agent).
     #[arg(long)]
     agent: Option<String>,
 }
 
-/// Does what is asked for and says it.
+/// Runs `pudu memory`.
 pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let config = &loaded.config;
@@ -111,7 +110,7 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
     }
 }
 
-/// Replaces what is remembered, while nobody else works on it.
+/// Replaces a memory, with the home and the database locked.
 async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<String> {
     let _home = Home::take(&config.fixed.home)?;
     let db = store::open(&config.fixed.database, &config.fixed.home).await?;
@@ -124,7 +123,7 @@ async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<Strin
     Ok(format!("{} facts are remembered of {} now", done?, of.user))
 }
 
-/// Returns what reads memory: without the store, which reading does not need.
+/// Opens memories for reading, without the store.
 async fn reader(config: &Config) -> Result<Memories> {
     Ok(memories(config, Db::open(&DbLocation::Memory).await?))
 }
@@ -137,7 +136,7 @@ fn options(config: &Config) -> MemoryOptions {
     config.hot.memory.rules.as_ref().map(|rules| rules.options.clone()).unwrap_or_default()
 }
 
-/// Names a memory.
+/// Returns the memory's key.
 async fn of(start: &Start, loaded: &LoadedConfig, user: &str, agent: Option<&String>) -> Result<MemoryOf> {
     let user = person::named(start, loaded, user, Belonging::Common).await?;
     Ok(MemoryOf { user, agent: agent.cloned() })
@@ -153,7 +152,7 @@ fn users(config: &Config) -> Result<String> {
     Ok(if lines.is_empty() { "nothing is remembered of anybody".to_owned() } else { lines.join("\n") })
 }
 
-/// Writes a new file that its owner alone can read.
+/// Writes a new file, readable only by its owner.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;

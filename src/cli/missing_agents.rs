@@ -1,17 +1,17 @@
-//! Agents that accounts name and that are not there.
+//! Warnings about agents that bots name but that do not exist.
 
 use pudu_client::agents::{AgentError, Agents};
 use pudu_config::{LoadedConfig, Problem, nearest};
 use pudu_dispatch::connections;
 
-/// Returns a warning for each account that names an agent that does not exist. It can still be made while pudu runs.
+/// Returns a warning for each bot whose agent does not exist. The agent can still be created while pudu runs.
 pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let hot = &loaded.config.hot;
     let mut problems = Vec::new();
     for (account, configured) in &hot.policies {
         let policy = connections::policy(hot, account);
-        // No person has an empty id: it gets the settings of all people without their own.
+        // No user has an empty ID, so it gets the settings of all users without their own.
         let people = std::iter::once("").chain(configured.session.users.keys().map(String::as_str));
         for person in people {
             let Some(name) = policy.session(person).agent else { continue };

@@ -1,5 +1,5 @@
-//! `pudu users`, `pudu export` and `pudu forget`: who there is, and the rights of one person. The daemon of this folder does
-//! it; where none runs, this process takes its place for as long.
+//! `pudu users`, `pudu export` and `pudu forget`: the users, and the data of one user. The commands go to the daemon of
+//! this folder, or run in this process if there is none.
 
 use super::{remote, run};
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,10 +21,10 @@ use std::{
     time::Duration,
 };
 
-/// How long the daemon may take.
+/// Timeout of a request to the daemon.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Lists everybody of whom something is stored.
+/// Lists users with stored data.
 pub(super) async fn users(start: &Start, json: bool) -> Result<String> {
     let users = all(start).await?;
     if json {
@@ -34,16 +34,16 @@ pub(super) async fn users(start: &Start, json: bool) -> Result<String> {
     Ok(if lines.is_empty() { "Nothing is stored of anybody yet.".to_owned() } else { lines.join("\n") })
 }
 
-/// A thing of a user that a command is about.
+/// Kind of data that a command works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Belonging {
-    /// One that users have in common if they are set up so.
+    /// Data that users share if configured.
     Common,
-    /// Secrets, which each has alone.
+    /// Secrets, which are never shared.
     Secrets,
 }
 
-/// Finds the user that `--user` means: `default`, or one of whom something is stored. A slip of the finger is nobody.
+/// Finds the user given by `--user`: `default`, or a user with stored data. An unknown name is an error.
 pub(super) async fn named(
     start: &Start,
     loaded: &LoadedConfig,
@@ -85,7 +85,7 @@ async fn all(start: &Start) -> Result<Vec<Value>> {
     Ok(known?.iter().map(KnownUser::told).collect())
 }
 
-/// Writes a user in a line; nothing in it moves the cursor.
+/// Formats a user as one line, without control characters.
 fn line(user: &Value) -> String {
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let people = |key: &'static str, behind: &'static str| {
@@ -103,7 +103,7 @@ fn line(user: &Value) -> String {
     line.trim_end().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Writes an archive with everything of a person.
+/// Exports all data of a user as an archive.
 pub(super) async fn export(start: &Start, wanted: &str, out: Option<&Path>) -> Result<String> {
     let out = out.map_or_else(|| PathBuf::from("pudu-export.zip"), Path::to_path_buf);
     let out = start.dir.join(out);
@@ -121,7 +121,7 @@ pub(super) async fn export(start: &Start, wanted: &str, out: Option<&Path>) -> R
     Ok(format!("Wrote everything of {wanted} into {}.", out.display()))
 }
 
-/// Deletes everything of a person.
+/// Deletes all data of a user.
 pub(super) async fn forget(start: &Start, wanted: &str, yes: bool) -> Result<String> {
     if !yes {
         confirm(wanted)?;
@@ -177,7 +177,7 @@ fn confirm(wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// The store and the folders of a home in which no daemon runs.
+/// Store and folders of a home without a running daemon.
 struct Alone {
     db: Db,
     data: PersonData,
@@ -187,7 +187,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// Takes them; `None` if there is no store.
+    /// Locks and opens them; `None` if there is no store.
     async fn take(start: &Start) -> Result<Option<Self>> {
         daemon::crash_point::arm(start);
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
@@ -219,11 +219,11 @@ impl Alone {
     async fn forget(&self, wanted: &str) -> Result<Value> {
         let known = self.known().await?;
         let Ok(who) = rights::pick(&known, wanted) else {
-            // A kill may have come between the rows and the file.
+            // A crash may have happened between the rows and the file.
             self.data.compact().await?;
             return rights::pick(&known, wanted).map(|_| json!({}));
         };
-        // No daemon runs, so that whatever is open was left by one that died.
+        // No daemon is running, so open runs belong to one that died.
         self.data.abandon(&who.keys()).await?;
         match rights::forget(&self.db, who, self.data.forget(&who.keys())).await {
             Ok(forgotten) => Ok(rights::told(&forgotten)),

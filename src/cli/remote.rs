@@ -1,4 +1,4 @@
-//! Asks the daemon that runs in this folder.
+//! Requests to the daemon of this folder.
 
 use anyhow::{Context, Result, bail};
 use pudu_client::net::{
@@ -12,10 +12,10 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::ExitCode, time::Duration};
 
-/// How long the daemon may take to answer, if nothing else is said.
+/// Default timeout of a request to the daemon.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Calls the daemon's API with the operator's token; its refusal is the error.
+/// Calls the daemon's API with the operator's token; returns its refusal as an error.
 pub(super) async fn call(
     start: &Start,
     method: Method,
@@ -25,7 +25,7 @@ pub(super) async fn call(
     call_within(start, REQUEST_TIMEOUT, method, path, query).await
 }
 
-/// Calls the daemon's API where the answer may take as long as `timeout`.
+/// Calls the daemon's API with a custom timeout.
 pub(super) async fn call_within(
     start: &Start,
     timeout: Duration,
@@ -36,7 +36,7 @@ pub(super) async fn call_within(
     read(send(start, timeout, method, path, query, None).await?).await
 }
 
-/// Posts to the daemon's API.
+/// Sends a POST request to the daemon's API.
 pub(super) async fn post(
     start: &Start,
     path: &[&str],
@@ -46,7 +46,7 @@ pub(super) async fn post(
     read(send(start, REQUEST_TIMEOUT, Method::POST, path, query, Some(body)).await?).await
 }
 
-/// Puts something in its place by the daemon's API.
+/// Sends a PUT request to the daemon's API.
 pub(super) async fn put(start: &Start, path: &[&str], body: &Value) -> Result<Value> {
     read(send(start, REQUEST_TIMEOUT, Method::PUT, path, &[], Some(body)).await?).await
 }
@@ -88,7 +88,7 @@ async fn send(
     request.send().await.context("the daemon does not answer")
 }
 
-/// Saves what the daemon's API returns as a file that is not there yet.
+/// Downloads a file from the daemon's API; the file must not exist yet.
 pub(super) async fn download(start: &Start, timeout: Duration, path: &[&str], to: &Path) -> Result<()> {
     let mut answer = send(start, timeout, Method::GET, path, &[], None).await?;
     if !answer.status().is_success() {
@@ -106,13 +106,13 @@ pub(super) async fn download(start: &Start, timeout: Duration, path: &[&str], to
     };
     let written = write.await;
     if written.is_err() {
-        // Half an archive looks like a whole one.
+        // A partial archive would look complete.
         fs::remove_file(to).ok();
     }
     written
 }
 
-/// Reads an address that was given on the command line.
+/// Parses a URL from the command line.
 pub(super) fn address(text: &str) -> Result<url::Url> {
     let url =
         url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
@@ -121,12 +121,12 @@ pub(super) fn address(text: &str) -> Result<url::Url> {
     })
 }
 
-/// Does something that needs a runtime.
+/// Runs a future on a new runtime.
 pub(super) fn wait<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
-/// Does something that needs a runtime, and prints what came of it.
+/// Runs a future on a new runtime and prints its result.
 pub(super) fn print(work: impl Future<Output = Result<String>>) -> ExitCode {
     match wait(work) {
         Ok(text) => super::say(text + "\n", ExitCode::SUCCESS),

@@ -1,4 +1,4 @@
-//! `pudu`: the daemon, from start to a clean end.
+//! `pudu`: the daemon, from start to shutdown.
 
 use super::missing_agents;
 use crate::logging;
@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it receives a signal.
 pub(super) fn daemon(start: Start) -> ExitCode {
     let loaded = match load(&start) {
         Ok(loaded) => loaded,
@@ -25,7 +25,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Err(error) => return fail(&error.into()),
     };
     let ended = runtime.block_on(hot(start, loaded));
-    // What is left resumes after the next start; waiting for it here would only delay that.
+    // Remaining runs resume after the next start; waiting for them here would only delay it.
     runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,7 +33,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
     }
 }
 
-/// Reads the configuration and shows what is odd about it.
+/// Reads the configuration and prints its warnings.
 pub(super) fn load(start: &Start) -> Result<LoadedConfig, ExitCode> {
     match config::load(start) {
         Ok(loaded) => {
@@ -49,7 +49,7 @@ pub(super) fn load(start: &Start) -> Result<LoadedConfig, ExitCode> {
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     let text = format!("{error:#}");
     let text = scrub::hide(&text);
-    // A report on the configuration says of each line what it is.
+    // Each line of a configuration report already has a prefix.
     let prefix = if text.contains("error: ") { "" } else { "error: " };
     eprintln!("{prefix}{text}");
     ExitCode::FAILURE
@@ -99,6 +99,6 @@ fn greet(greeting: &Greeting) {
         };
         text.push_str(&format!("  page     http://{place}/   <- open this and say hello (or: pudu chat)\n"));
     }
-    // A daemon whose output nobody reads works all the same.
+    // The daemon also works if standard output is closed.
     io::stdout().write_all(text.as_bytes()).ok();
 }

@@ -1,6 +1,6 @@
-//! `pudu secret`: secrets that skills of a user need. Values come from standard input and are never printed.
+//! `pudu secret`: secrets for the skills of a user. Values are read from standard input and never printed.
 //!
-//! It works on the disk and needs no daemon; one that runs sees the change with its next run.
+//! It works on the disk and needs no daemon; a running daemon sees the change with its next run.
 
 use super::{
     person::{self, Belonging},
@@ -15,36 +15,37 @@ use std::{
     process::ExitCode,
 };
 
-/// Maximum length of what is read, in bytes.
+/// Maximum size of a secret read from standard input, in bytes.
 const MAX_INPUT_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SecretCommand {
-    /// Keep a secret that comes by standard input, whose last line break is no part of it.
+    /// Set a secret to the value on standard input, without its last line break.
     Set {
-        /// Its name, which is that of the variable that commands find it in.
+        /// Name of the secret: the environment variable that commands read.
         name: String,
-        /// The person whose it is, as for `pudu export`; `default` is the page and the terminal.
+        /// User that owns the secret, as for `pudu export`; `default` is the local user of the web page and the
+        /// terminal.
         #[arg(long, value_name = "WHO", default_value = "default")]
         user: String,
     },
-    /// List the names of a person's secrets.
+    /// List the names of a user's secrets.
     List {
-        /// The person.
+        /// User, as for `pudu export`.
         #[arg(long, value_name = "WHO", default_value = "default")]
         user: String,
     },
     /// Delete a secret.
     Delete {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// The person.
+        /// User, as for `pudu export`.
         #[arg(long, value_name = "WHO", default_value = "default")]
         user: String,
     },
 }
 
-/// Does what is asked for and says it.
+/// Runs `pudu secret`.
 pub(super) fn secret(start: &Start, verb: &SecretCommand) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,

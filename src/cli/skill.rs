@@ -1,7 +1,7 @@
-//! `pudu skill`: which skills there are, switching, installing and removing them.
+//! `pudu skill`: lists, switches, installs, removes and rolls back skills.
 //!
-//! It works on the disk and needs no daemon; one that runs sees the change with its next run. A rollback is in the audit, as
-//! every change of a skill piece by piece: a daemon that runs makes it, or else it is noted in the store.
+//! It works on the disk and needs no daemon; a running daemon sees the change with its next run. A rollback is audited,
+//! like every edit of a skill: a running daemon does it, otherwise this process notes it in the store.
 
 use super::{
     chat,
@@ -26,85 +26,85 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SkillCommand {
-    /// List the skills, those that are off, and those that are broken.
+    /// List the skills, including disabled and broken ones.
     List {
-        /// The user whose own skills are listed, too, as for `pudu export`.
+        /// User whose own skills are also listed, as for `pudu export`.
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// Show a skill and its SKILL.md.
     Show {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// Install a skill from a .skill archive.
     Install {
-        /// The archive.
+        /// Archive to install.
         file: PathBuf,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Put it in the place of an installed one of its name, or of one that ships.
+        /// Replace an installed or built-in skill of the same name.
         #[arg(long)]
         replace: bool,
     },
-    /// Switch a skill on.
+    /// Enable a skill.
     Enable {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
-    /// Switch a skill off.
+    /// Disable a skill.
     Disable {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
     /// List the changes of a skill, each with the number of the version before it.
     History {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Bring a skill back as it was before a change.
+    /// Restore the version of a skill before a change.
     Rollback {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// The number of the change, as `history` lists it.
+        /// Number of the change, from `pudu skill history`.
         version: u64,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
-    /// Remove a skill that was installed.
+    /// Remove an installed skill.
     Remove {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// The user whose own it is, as for `pudu export`. Without it, it is everybody's.
+        /// User who owns the skill, as for `pudu export` (default: a shared skill).
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
     },
 }
 
-/// Does what is asked for and says it.
+/// Runs `pudu skill`.
 pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
@@ -129,7 +129,7 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
     }
 }
 
-/// The home, and how it is set up.
+/// The home and its configuration.
 struct SkillHome<'a> {
     start: &'a Start,
     fixed: &'a Fixed,
@@ -171,7 +171,7 @@ fn act(home: &SkillHome<'_>, skills: &Skills, user: &UserId, verb: &SkillCommand
 }
 
 impl SkillCommand {
-    /// Returns who is named.
+    /// Returns the user given by `--user`.
     fn user(&self) -> Option<&str> {
         match self {
             Self::List { user, .. }
@@ -187,7 +187,7 @@ impl SkillCommand {
 }
 
 impl SkillHome<'_> {
-    /// Brings a skill back as it was before a change, with a line in the audit.
+    /// Restores the version of a skill before a change, with an audit entry.
     async fn rollback(&self, own: &OwnSkills, user: &UserId, name: &str, version: u64) -> Result<()> {
         if home::neighbour(&self.fixed.home).is_some() {
             let path = ["skills", "custom", name, "rollback"];

@@ -1,5 +1,5 @@
-//! `pudu storage`: how much chats leave behind, pruning it, and deleting a thread. The daemon of this folder does it;
-//! where none runs, this process takes its place for as long.
+//! `pudu storage`: shows and prunes stored data, and deletes threads. The commands go to the daemon of this folder, or
+//! run in this process if there is none.
 
 use super::{remote, run};
 use anyhow::{Context, Result, anyhow, bail};
@@ -26,43 +26,43 @@ use serde_json::Value;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
-/// How long the daemon may take to delete.
+/// Timeout of a deletion by the daemon.
 const PRUNE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Said where the store cannot be read.
+/// Error if the store cannot be read.
 const UNREADABLE: &str = "the store cannot be read";
-/// So many characters of a title are shown.
+/// Maximum length of a listed title, in characters.
 const MAX_TITLE_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Show what each account leaves behind, and what the next pruning deletes of it.
+    /// Show the stored data of each bot, and how much of it the next pruning deletes.
     Show {
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// List threads with their titles, those first that were used last.
+    /// List threads with their titles, most recently used first.
     Threads {
-        /// The account whose threads are listed; all without it.
+        /// Bot whose threads are listed (default: all).
         account: Option<String>,
-        /// How many.
+        /// Maximum number of threads.
         #[arg(long, default_value_t = LISTED_THREADS, value_parser = limit)]
         limit: usize,
-        /// Print JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Delete what `retention:` does not keep, now; a daemon does it by itself each quarter of an hour.
+    /// Delete data that exceeds `retention:` now; the daemon does so every 15 minutes.
     Prune,
-    /// Delete a thread with its log, its runs and its files.
+    /// Delete a thread with its history, runs and files.
     Delete {
-        /// The thread's id, as `/status` in its chat and `pudu audit` tell it.
+        /// ID of the thread, from `/status` in its chat or from `pudu audit`.
         thread: String,
     },
 }
 
-/// Does what is asked for and says it.
+/// Runs `pudu storage`.
 pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
     if let Verb::Delete { thread } = verb
         && gateway::thread::read(thread).is_none()
@@ -100,7 +100,7 @@ async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
     remote::call_within(start, PRUNE_TIMEOUT, method, path, &query).await
 }
 
-/// Works on the store itself, in a home that no daemon has.
+/// Opens the store of a home without a daemon and runs the command.
 async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
@@ -123,7 +123,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     let storage = Storage::new(db.clone(), Folders::new(fixed.home.clone(), None));
     let rules = &loaded.config.hot.retention;
     let done = match verb {
-        // A server may be another daemon's, which has the files: looking changes nothing there.
+        // A database server may belong to the daemon that has the files: reading changes nothing there.
         Verb::Show { .. } if server => shown(storage.usage_as_stored(rules, clock::now()).await, rules),
         Verb::Show { .. } => shown(storage.usage(rules, clock::now()).await, rules),
         Verb::Threads { account, limit, .. } => {
@@ -140,7 +140,7 @@ fn shown(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -
     Ok(gateway::storage::told(&usage.context(UNREADABLE)?, rules))
 }
 
-/// Deletes, with the database claimed.
+/// Deletes data, with the database locked.
 async fn alone(db: &Db, storage: &Storage, rules: &RetentionRules, verb: &Verb) -> Result<Value> {
     let _claim = db.claim().await.context("cannot have the database alone")?;
     let Verb::Delete { thread } = verb else {
@@ -170,13 +170,13 @@ fn table(answer: &Value) -> String {
     )
 }
 
-/// Reads a number of threads.
+/// Parses the number of threads.
 fn limit(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| (1..=MAX_LISTED_THREADS).contains(limit));
     limit.ok_or_else(|| format!("it is 1 to {MAX_LISTED_THREADS}"))
 }
 
-/// Lays out a list of threads.
+/// Formats a list of threads.
 fn listed(answer: &Value) -> String {
     let threads = answer.get("threads").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if threads.is_empty() {
@@ -210,7 +210,7 @@ fn row(account: &Value) -> [String; 8] {
     ]
 }
 
-/// Returns a description of the limits that data has.
+/// Describes the limits of stored data.
 fn keeps(rules: &Value) -> String {
     let days = |key: &str| Some(number(rules, key)).filter(|days| *days > 0).map(|days| several(days, "day"));
     let bytes = |key: &str| Some(number(rules, key)).filter(|bytes| *bytes > 0).map(size);
@@ -229,7 +229,7 @@ fn keeps(rules: &Value) -> String {
     if limited.is_empty() { "everything".to_owned() } else { limited.join(", ") }
 }
 
-/// Returns a description of the data that was deleted, or is to be deleted.
+/// Describes deleted data, or data to be deleted.
 fn pruned(counts: &Value) -> String {
     let [threads, stripped, bytes, audit] =
         ["threads", "threads_without_files", "bytes", "audit_rows"].map(|key| number(counts, key));
@@ -257,12 +257,12 @@ fn number(of: &Value, key: &str) -> u64 {
     of.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Writes a size for people: `1.5 MiB`.
+/// Formats a size: `1.5 MiB`.
 fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
-/// Sets rows in columns.
+/// Aligns rows in columns.
 fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|at| {
         rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! A password that somebody types, or that comes by standard input.
+//! Reads a password from the terminal or from standard input.
 
 use anyhow::{Context, Result, bail};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -8,7 +8,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 /// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Reads a new password: at a terminal twice and unseen, else the first line of standard input.
+/// Reads a new password: twice and hidden at a terminal, otherwise from the first line of standard input.
 pub(super) fn new_password() -> Result<SecretString> {
     if !io::stdin().is_terminal() {
         return line();
@@ -20,7 +20,7 @@ pub(super) fn new_password() -> Result<SecretString> {
     Ok(first)
 }
 
-/// Returns a password's text, for the daemon.
+/// Returns the password as text, to send to the daemon.
 pub(super) fn shown(password: &SecretString) -> &str {
     password.expose_secret()
 }

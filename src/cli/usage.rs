@@ -1,5 +1,5 @@
-//! `pudu usage`: who spent how much on models, and what is left of their budgets. The daemon of this folder is asked; where
-//! none runs, the store is read.
+//! `pudu usage`: lists model spending and remaining budgets, from the daemon of this folder, or from the store if there
+//! is no daemon.
 
 use super::{remote, run};
 use anyhow::{Context, Result, anyhow};
@@ -12,7 +12,7 @@ use pudu_people::rights;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The parts of the table: their keys, and how they are called.
+/// Sections of the table: keys and titles.
 const PARTS: [(&str, &str); 5] = [
     ("people", "People"),
     ("rooms", "Rooms"),
@@ -21,7 +21,7 @@ const PARTS: [(&str, &str); 5] = [
     ("callers", "Purposes"),
 ];
 
-/// Lists what was spent in so many days, today included.
+/// Lists the spending of a number of days, including today.
 pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let facts = facts(start, &loaded, days).await?;
@@ -31,7 +31,7 @@ pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String
     Ok(table(&facts))
 }
 
-/// Returns what was spent, and how far budgets are used.
+/// Returns the spending and the use of budgets.
 pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Result<Value> {
     let fixed = &loaded.config.fixed;
     if home::neighbour(&fixed.home).is_some() {
@@ -52,7 +52,7 @@ pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Re
     facts
 }
 
-/// Returns those of the budgets that are used up, a line each.
+/// Returns one line per exhausted budget.
 pub(super) fn used_up(facts: &Value) -> Vec<String> {
     let budgets = list(facts, "budgets");
     budgets.filter(|budget| budget.get("used_up") == Some(&Value::Bool(true))).map(budget_line).collect()
@@ -116,8 +116,7 @@ fn budget_line(budget: &Value) -> String {
     )
 }
 
-/// Returns a name as it is safe to print. Spending of people who were forgotten has none, nor has that of programs into
-/// which pudu is built.
+/// Returns a printable name. Spending of deleted users has no name, nor does that of programs that embed pudu.
 fn name(row: &Value, part: &str) -> String {
     let text = |key: &str| -> String {
         let text = row.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Agents that are told to change themselves: with an approval, and never to have more by their own words.
+//! Agents that change themselves on request: with an approval, and never to gain more rights.
 
 use super::{approver, asked, system};
 use crate::house::{House, SOON, Talker};
 use pudu_sim::model::Reply;
 use serde_json::json;
 
-/// Waits until something is to be approved, and presses a button.
+/// Waits for a call to approve and presses a button.
 async fn press(house: &House, ada: &Talker, button: &str) -> pudu_sim::telegram::Seen {
     let asks = house.telegram.wait(SOON, |view| {
         let last = view.answers(ada.chat).pop()?;

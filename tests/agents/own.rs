@@ -1,4 +1,4 @@
-//! Agents of people: whose they are, and who changes what everybody shares.
+//! Agents of users: their owners, and who may change shared agents.
 
 use super::{approver, asked, system};
 use crate::house::{House, Talker};
@@ -49,7 +49,7 @@ async fn an_agent_made_in_a_chat_is_its_makers_and_a_shared_one_is_changed_by_ap
         found.contains(&format!("ok    shared agents: changed by approvers: telegram {}", bob.person)),
         "{found}"
     );
-    // A name in the configuration is never someone's own agent.
+    // A name in the configuration never means a user's own agent.
     house.configure("session: {assistant_id: poet}\nagent_choice: fixed\n", "");
     ada.say("hello");
     ada.reads_so(|text| text.contains("There is no agent poet")).await;

@@ -1,4 +1,4 @@
-//! A person at a terminal: types, reads, presses Ctrl-C.
+//! A user at a terminal: types, reads, presses Ctrl-C.
 
 use crate::house::SOON;
 use rustix::{
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A program in a terminal of its own.
+/// A program in its own terminal.
 pub struct Pty {
     child: Child,
     keys: File,
@@ -24,7 +24,7 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// Starts `pudu` with these arguments; nothing where the system cannot give it a terminal of its own.
+    /// Starts `pudu` with these arguments; `None` if the system has no pseudo-terminals.
     pub fn start(dir: &Path, args: &[&str]) -> Option<Self> {
         if Command::new("setsid").arg("--version").output().is_err() {
             println!("skipped: there is no `setsid` to give the program a terminal");
@@ -60,12 +60,12 @@ impl Pty {
         Some(Self { child, keys, seen, read: 0 })
     }
 
-    /// Types.
+    /// Types keys.
     pub fn types(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until the terminal was told to show this, after what was waited for before.
+    /// Waits for this output after the previously awaited output.
     pub async fn shows(&mut self, text: &str) {
         let deadline = Instant::now() + SOON;
         loop {
@@ -80,7 +80,7 @@ impl Pty {
         }
     }
 
-    /// Waits for the program to end.
+    /// Waits for the program to exit.
     pub async fn ends(&mut self) -> ExitStatus {
         let deadline = Instant::now() + SOON;
         loop {
@@ -100,7 +100,7 @@ impl Drop for Pty {
     }
 }
 
-/// Collects what is shown until the terminal is gone.
+/// Collects the output until the terminal is closed.
 fn listen(mut from: File, seen: Arc<Mutex<Vec<u8>>>) {
     std::thread::spawn(move || {
         let mut part = [0; 4096];
@@ -110,7 +110,7 @@ fn listen(mut from: File, seen: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// Takes out the sequences that move the cursor or style.
+/// Removes escape sequences that move the cursor or set styles.
 fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut parts = text.split("\x1b[");

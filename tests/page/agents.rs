@@ -1,8 +1,7 @@
-//! Custom agents: one is chosen for a conversation, which keeps it.
+//! Custom agents: one is chosen for a conversation and kept.
 
 use super::{IDLE, NOTICE, TALK, looks::audits, open, says, shown};
 use crate::house::House;
-use serde_json::Value;
 
 const NAME: &str = "document.getElementById('agent').innerText.trim()";
 const FIXED: &str = "document.getElementById('agent').disabled";
@@ -18,7 +17,7 @@ async fn with_a_poet(rest: &str) -> House {
     house
 }
 
-/// Whether the newest request was the poet's.
+/// Returns whether the newest request was the poet's.
 fn is_poets(house: &House) -> bool {
     house.model.requests().pop().unwrap().body.to_string().contains("You write poems.")
 }
@@ -70,8 +69,12 @@ async fn a_conversation_is_begun_with_an_agent_and_keeps_it() {
     says(&mut browser, "third", "echo: third").await;
     browser.types("/agent").await;
     browser.presses("Enter").await;
-    let told = "Not sent: a conversation keeps its agent: begin a new one with /new.";
-    browser.sees(&format!("{NOTICE}.split('\\n')[0]"), told).await;
+    browser.sees("document.querySelector('dialog h2')?.innerText ?? ''", "/agent").await;
+    let lead = "[...document.querySelectorAll('dialog button')].find(button => button.innerText === 'lead_agent').click()";
+    browser.eval(lead).await;
+    browser.sees(&format!("{NOTICE}.split('\\n')[0]"), "lead_agent answers here from now on.").await;
+    browser.sees(&shown("agent"), false).await;
+    says(&mut browser, "fourth", "echo: fourth").await;
     browser.sees(IDLE, true).await;
     assert_eq!((&browser.failures, &browser.unanswered), (&Vec::new(), &Vec::new()));
 }
@@ -83,6 +86,5 @@ async fn where_agents_are_not_shown_there_is_nothing_to_choose() {
     browser.sees(&shown("agent"), false).await;
     browser.types("/agent poet").await;
     browser.presses("Enter").await;
-    browser.sees(&format!("{NOTICE}.split('\\n')[0]"), "Not sent: there are no other agents here.").await;
-    browser.sees("document.querySelectorAll('.turn').length", Value::from(0)).await;
+    browser.sees(&format!("{NOTICE}.split('\\n')[0]"), "poet answers here from now on: Writes poems.").await;
 }

@@ -1,4 +1,4 @@
-//! How the page shows answers as models write them, and how they end.
+//! How the page shows answers, and how they end.
 
 use super::{IDLE, browser::Browser, house, open};
 use crate::house::House;
@@ -96,7 +96,7 @@ async fn an_edit_is_shown_as_a_diff() {
     browser.eval("[...document.querySelectorAll('.step summary')].at(-1).click() ?? 1").await;
     let lines = "[...document.querySelectorAll('.step .diff-line')].map(node => [node.classList[1], node.textContent.trim()])";
     browser.sees(lines, json!([["removed", "- two"], ["added", "+ 2"], ["added", "+ 3"]])).await;
-    // A long one is cut, and the rest comes when it is asked for.
+    // A long one is shortened, and the rest is loaded on request.
     let long = format!("{}end", "x\n".repeat(7_000));
     house.model.next(Reply::tool("str_replace", &json!({"path": path, "old_str": "2\n3", "new_str": long})));
     answers(&mut browser, &house, Reply::text("It is long.")).await;

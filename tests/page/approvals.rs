@@ -1,4 +1,4 @@
-//! Calls that wait for an approval, as the page asks for them.
+//! Approvals on the page.
 
 use super::{IDLE, NOTICE, build, looks::audits, open, reloads, shown};
 use crate::house::House;
@@ -40,7 +40,7 @@ async fn a_call_is_approved_by_keys_and_its_outcome_stays() {
     browser.eval("document.querySelector('.approval summary').focus()").await;
     browser.presses("Enter").await;
     browser.sees("document.querySelector('.approval pre').checkVisibility() && document.querySelector('.approval pre').innerText.includes('the middle')", true).await;
-    // The text that can be scrolled is reached as well.
+    // Scrollable text can be reached by keyboard.
     browser.presses("Tab").await;
     browser.presses("Tab").await;
     browser.sees("document.activeElement.innerText", "Approve").await;
@@ -123,7 +123,7 @@ async fn a_question_fits_a_phone_and_axe_finds_nothing() {
     }
 }
 
-/// Has pages of messages come when they are let go, though the daemon answered long before.
+/// Delays responses with messages until they are released.
 const LATE_PAGES: &str = "{
     const fetched = window.fetch;
     window.late = [];

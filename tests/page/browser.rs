@@ -1,4 +1,4 @@
-//! A browser, told what to do over its debugging protocol.
+//! A browser controlled over its debugging protocol.
 
 use crate::house::SOON;
 use futures_util::{SinkExt, StreamExt};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
-/// The names under which systems know it.
+/// Names of the program on various systems.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const FLAGS: [&str; 12] = [
     "--headless",
@@ -36,17 +36,16 @@ pub struct Browser {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     session: String,
     calls: u64,
-    /// What the page's scripts failed at.
+    /// Errors of the page's scripts.
     pub failures: Vec<String>,
-    /// Addresses that the page asked for and that are not there, as its console tells it.
+    /// Missing addresses that the page requested, from its console.
     pub unanswered: Vec<String>,
-    /// Whether answers to messages get lost on their way to the page: the daemon has the message, the page
-    /// does not know.
+    /// Whether responses to messages are lost: the daemon has the message, but the page does not know.
     pub lose_answers: bool,
 }
 
 impl Browser {
-    /// Starts a browser; nothing where there is none, unless `PUDU_REQUIRE_BROWSER=1` asks for one.
+    /// Starts a browser; `None` if there is none, unless `PUDU_REQUIRE_BROWSER=1` requires one.
     pub async fn start() -> Option<Self> {
         let profile = tempfile::tempdir().unwrap();
         let Some(child) = NAMES.iter().find_map(|name| spawn(name, &profile)) else {
@@ -61,7 +60,7 @@ impl Browser {
     async fn drive(mut child: Child, profile: TempDir) -> Self {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.find_map(|line| Some(line.ok()?.split_once("listening on ")?.1.to_owned()));
-        // Somebody has to read on, or the browser would wait for it.
+        // The output has to be read, or the browser would block.
         std::thread::spawn(move || lines.for_each(drop));
         let (socket, _) = connect_async(address.unwrap()).await.unwrap();
         let session = String::new();
@@ -81,18 +80,18 @@ impl Browser {
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         browser.call("Runtime.enable", json!({})).await;
         browser.call("Log.enable", json!({})).await;
-        // From the beginning: a page that is there already may not notice.
+        // From the beginning: an open page may not notice.
         let messages = json!([{ "urlPattern": "*/runs/stream", "requestStage": "Response" }]);
         browser.call("Fetch.enable", json!({ "patterns": messages })).await;
         browser
     }
 
-    /// Goes to an address.
+    /// Opens an address.
     pub async fn open(&mut self, url: &str) {
         self.call("Page.navigate", json!({ "url": url })).await;
     }
 
-    /// Types into whatever has the focus.
+    /// Types into the focused element.
     pub async fn types(&mut self, text: &str) {
         self.call("Input.insertText", json!({ "text": text })).await;
     }
@@ -102,7 +101,7 @@ impl Browser {
         self.chord(key, 0).await;
     }
 
-    /// Presses a key together with others: 2 is Control, 8 is Shift, 10 both.
+    /// Presses a key with modifiers: 2 is Control, 8 is Shift, 10 both.
     pub async fn chord(&mut self, key: &str, modifiers: u8) {
         let text = if key == "Enter" { "\r" } else { "" };
         let code = match key {
@@ -121,13 +120,13 @@ impl Browser {
         }
     }
 
-    /// Clicks on what a selector names first.
+    /// Clicks on the first element that matches a selector.
     pub async fn clicks(&mut self, selector: &str) {
         self.sees(&format!("Boolean(document.querySelector({selector:?})?.checkVisibility())"), true).await;
         self.eval(&format!("document.querySelector({selector:?}).click()")).await;
     }
 
-    /// Chooses a file in what a selector names.
+    /// Chooses a file in the element that matches a selector.
     pub async fn chooses(&mut self, selector: &str, file: &std::path::Path) {
         let root = self.call("DOM.getDocument", json!({})).await["root"]["nodeId"].clone();
         let node = self.call("DOM.querySelector", json!({ "nodeId": root, "selector": selector })).await;
@@ -135,35 +134,35 @@ impl Browser {
         self.call("DOM.setFileInputFiles", chosen).await;
     }
 
-    /// Makes the window so large.
+    /// Resizes the window.
     pub async fn resizes(&mut self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": true });
         self.call("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// Lets the person read these languages, as in `Accept-Language`; for pages that are opened from now on.
+    /// Sets the user's languages, as in `Accept-Language`, for pages that are opened later.
     pub async fn reads(&mut self, languages: &str) {
         let agent = json!({ "userAgent": "Mozilla/5.0", "acceptLanguage": languages });
         self.call("Emulation.setUserAgentOverride", agent).await;
     }
 
-    /// Lets the system be dark, or light.
+    /// Sets the system's color scheme, dark or light.
     pub async fn prefers(&mut self, scheme: &str) {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// Forgets all cookies.
+    /// Deletes all cookies.
     pub async fn forgets_cookies(&mut self) {
         self.call("Network.clearBrowserCookies", json!({})).await;
     }
 
-    /// Returns what an expression is on the page.
+    /// Evaluates an expression on the page.
     pub async fn eval(&mut self, expression: &str) -> Value {
         self.evaluate(expression).await.unwrap_or_else(|error| panic!("{expression}: {error}"))
     }
 
-    /// Evaluates an expression; the error is the browser's, as where the page is left meanwhile.
+    /// Evaluates an expression; returns the browser's error, for example if the page is left meanwhile.
     async fn evaluate(&mut self, expression: &str) -> Result<Value, Value> {
         let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.try_call("Runtime.evaluate", ask).await?;
@@ -171,11 +170,11 @@ impl Browser {
         Ok(answer["result"]["value"].clone())
     }
 
-    /// Waits until an expression is as wanted.
+    /// Waits until an expression has a value.
     pub async fn sees(&mut self, expression: &str, wanted: impl Into<Value>) {
         let (wanted, deadline) = (wanted.into(), Instant::now() + SOON);
         loop {
-            // A page that is left says nothing; the next one does.
+            // A page that is being left does not respond; the next one does.
             let seen = self.evaluate(expression).await.unwrap_or_default();
             if seen == wanted {
                 return;

@@ -1,4 +1,4 @@
-//! Who is let in, and how.
+//! Sign-in on the page.
 
 use super::{BOX, NOTICE, TALK, browser::Browser, build, house, open, says, shown, visit};
 use crate::house::House;
@@ -13,7 +13,7 @@ use std::{
 
 const PASSWORD: &str = "correct horse";
 
-/// A house where somebody has an account; its configuration ends so.
+/// A house with an account; `rest` is appended to its configuration.
 async fn settled(email: &str, rest: &str) -> House {
     let mut house = build(rest).await;
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pudu"));
@@ -25,7 +25,7 @@ async fn settled(email: &str, rest: &str) -> House {
     house
 }
 
-/// Fills in a field of the door.
+/// Fills in a field of the sign-in form.
 async fn fills(browser: &mut Browser, name: &str, text: &str) {
     browser.sees(&format!("Boolean(document.querySelector('#door input[name={name}]'))"), true).await;
     browser.eval(&format!("document.querySelector('#door input[name={name}]').focus()")).await;
@@ -109,7 +109,7 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
     let mut other = Browser::start().await.unwrap();
     other.open(&format!("http://{}/", house.address)).await;
     other.sees(HEADING, "Sign in").await;
-    // What was held before is hers.
+    // Earlier conversations are hers.
     browser.sees(TALK, vec!["you: held before", "pudu: echo: held before"]).await;
     browser.sees("document.querySelectorAll('#threads a').length", 1).await;
     visit(&mut browser, &house).await;
@@ -118,7 +118,7 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
 
 /// Returns an address by which other machines reach this one.
 fn own_address() -> IpAddr {
-    // Connecting a datagram socket sends nothing; it asks for the route alone.
+    // Connecting a datagram socket sends nothing; it only looks up the route.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("203.0.113.1:9").unwrap();
     let address = socket.local_addr().unwrap().ip();
@@ -168,7 +168,7 @@ async fn somebody_signs_in_by_a_provider_or_reads_why_not() {
          client_id: {CLIENT_ID}\n        client_secret: \"{CLIENT_SECRET}\"\n",
         provider.issuer()
     );
-    // The provider's person is Ada.
+    // The provider's user is Ada.
     let house = settled("bo@example.org", &rest).await;
     let Some(mut browser) = Browser::start().await else { return };
     browser.open(&format!("http://{}/login?error=sso_not_allowed", house.address)).await;

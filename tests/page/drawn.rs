@@ -1,4 +1,4 @@
-//! What libraries draw on the page: colours of code, formulas, diagrams; and files that are shown in frames.
+//! Rendered content on the page: highlighted code, formulas, diagrams; and files in frames.
 
 use super::{IDLE, browser::Browser, house, looks::audits, open};
 use crate::house::{House, http};
@@ -18,7 +18,7 @@ fn texts(selector: &str) -> String {
     format!("[...document.querySelectorAll('.words {selector}')].map(node => node.textContent)")
 }
 
-/// Records what the page's policy refuses.
+/// Records violations of the page's content security policy.
 const WATCH: &str = "(window.refused = [], addEventListener('securitypolicyviolation', event => refused.push(event.violatedDirective + ' ' + event.blockedURI)), 1)";
 
 #[tokio::test]
@@ -63,14 +63,14 @@ async fn formulas_are_set_and_amounts_of_money_are_not() {
     ];
     browser.sees(sources, set.to_vec()).await;
     browser.sees("document.querySelectorAll('.words .katex-display').length", 4).await;
-    // Nothing of a short one is beside its place: it needs no scroll bar.
+    // A short formula is not wider than its container: it needs no scroll bar.
     let wide = "[...document.querySelectorAll('.words .formula.display')].filter(node => node.scrollWidth > node.clientWidth).length";
     browser.sees(wide, 0).await;
     let money = "document.querySelector('.words p').textContent.includes('$5 to $6, $HOME/$USER, $/PR and $/session, US$5')";
     browser.sees(money, true).await;
-    // What cannot be set stays as it is written.
+    // An invalid formula stays unchanged.
     browser.sees(&texts("code.formula"), vec!["\\broken{"]).await;
-    // The library's styles hold: its letters are its own, and a root has its size.
+    // The library's styles apply: its fonts are loaded, and a root has its size.
     browser.sees("document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))", true).await;
     browser
         .sees("document.querySelector('.words .sqrt svg').getBoundingClientRect().width < 200", true)
@@ -102,7 +102,7 @@ async fn diagrams_are_pictures_and_those_with_faults_stay_text() {
     let hint = "document.querySelector('.diagram-hint')?.textContent.startsWith('This diagram could not be drawn: Parse error')";
     browser.sees(hint, true).await;
     browser.sees("document.querySelectorAll('.words svg.flowchart, .words foreignObject').length", 0).await;
-    // The frame has no origin: the page cannot look into it, nor it at the page.
+    // The frame has no origin: page and frame cannot access each other.
     browser.sees("[document.querySelector('.renderer').sandbox.value, document.querySelector('.renderer').contentDocument]", json!(["allow-scripts", null])).await;
     let visible = "[...document.querySelectorAll('.code pre')].map(node => node.checkVisibility())";
     browser.sees(visible, json!([false, true])).await;
@@ -142,7 +142,7 @@ async fn an_empty_diagram_and_a_damaged_picture_say_why_they_are_not_shown() {
 async fn a_diagram_that_takes_too_long_does_not_hold_up_the_next_one() {
     let house = house("").await;
     let Some(mut browser) = open(&house).await else { return };
-    // Here only diagrams have 20 s: their time is over at once.
+    // Only diagrams have a timeout of 20 s here: it is over immediately.
     browser
         .eval("(window.later = setTimeout, window.setTimeout = (work, time) => later(work, time === 20_000 ? 0 : time), 1)")
         .await;
@@ -162,7 +162,7 @@ async fn libraries_are_sent_compressed_to_those_who_read_that() {
     let client = reqwest::Client::builder().no_gzip().no_proxy().build().unwrap();
     let get = async |path: &str, accepts: &str| {
         let address = format!("http://{}/page/any/{path}", house.address);
-        // A sandboxed frame names no origin.
+        // A sandboxed frame sends no origin.
         let asked = client.get(address).header("accept-encoding", accepts).header("origin", "null");
         let answer = asked.send().await.unwrap();
         let header = |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
@@ -192,7 +192,7 @@ async fn libraries_are_sent_compressed_to_those_who_read_that() {
     );
 }
 
-/// Hands a file over and waits for its card.
+/// Presents a file and waits for its card.
 async fn hands_over(browser: &mut Browser, house: &House, name: &str, content: &str) {
     let path = format!("/mnt/user-data/outputs/{name}");
     house.model.next(Reply::tool("write_file", &json!({"path": path, "content": content})));
@@ -219,7 +219,7 @@ async fn a_page_that_the_agent_made_runs_in_a_frame_and_reaches_nothing() {
     browser.eval(&format!("{OPEN_NEWEST} ?? 1")).await;
     browser.sees("told", json!([["null", "refused", "refused", "refused", "refused"]])).await;
     audits(&mut browser, "a page in a frame").await;
-    // Its text is beside it, with colours.
+    // Its highlighted text is next to it.
     browser
         .sees("[...document.querySelectorAll('.tab')].map(tab => tab.innerText)", json!(["Preview", "Text"]))
         .await;
@@ -229,7 +229,7 @@ async fn a_page_that_the_agent_made_runs_in_a_frame_and_reaches_nothing() {
         .await;
     browser.sees("document.querySelectorAll('dialog iframe').length", 0).await;
     browser.presses("Escape").await;
-    // What is opened outside of a frame is a download.
+    // Opened outside of a frame, it is a download.
     let path = browser.eval("location.hash").await.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let address = format!(
         "http://{}/api/threads/{path}/artifacts/mnt/user-data/outputs/page.html?preview=true",
@@ -271,7 +271,7 @@ async fn drawings_are_pictures_and_documents_have_their_text() {
     browser.eval("[...document.querySelectorAll('.tab')].at(-1).click() ?? 1").await;
     browser.sees("document.querySelector('dialog .words')?.textContent.includes('Hello PDF')", true).await;
     browser.presses("Escape").await;
-    // Where the browser shows no PDF there is the text at once.
+    // If the browser cannot show PDFs, the text is shown immediately.
     browser.eval("(Object.defineProperty(navigator, 'pdfViewerEnabled', { value: false }), 1)").await;
     browser.eval(&format!("{OPEN_NEWEST} ?? 1")).await;
     browser.sees("document.querySelector('dialog .words')?.textContent.includes('Hello PDF')", true).await;

@@ -1,16 +1,16 @@
-//! The history: found, renamed, pinned, deleted, and long conversations.
+//! The history: search, rename, pin, delete, and long conversations.
 
 use super::{BOX, IDLE, TALK, browser::Browser, house, open, says, visit};
 use crate::house::{House, Talker, http};
 use serde_json::{Value, json};
 
-/// What stands in the history: headings, and titles below them.
+/// Contents of the history: headings, and titles below them.
 const HISTORY: &str =
     "[...document.querySelectorAll('#threads :is(h3, .thread-title)')].map(node => node.innerText)";
 
 const CURRENT: &str = "document.querySelector('#threads [aria-current] .thread-title')?.innerText ?? ''";
 
-/// Opens the menu of a thread and takes an entry.
+/// Opens the menu of a thread and selects an entry.
 async fn takes(browser: &mut Browser, title: &str, entry: &str) {
     browser.eval(&format!("document.querySelector('[aria-label=\"More about {title}\"]').click()")).await;
     let button =

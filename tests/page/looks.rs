@@ -1,4 +1,4 @@
-//! How the page looks and is used: dark, on a phone, by keys alone, by a screen reader.
+//! Appearance and usability of the page: dark mode, phone, keyboard, screen reader.
 
 use super::{IDLE, TALK, browser::Browser, house, open, reloads, says, shown, visit};
 use pudu_sim::model::Reply;
@@ -35,7 +35,7 @@ async fn the_page_speaks_the_language_of_the_browser() {
         document.getElementById('box').placeholder, document.getElementById('help').title, document.getElementById('model').ariaLabel]";
     let chinese = ["zh-Hans", "有什么可以帮您？", "新对话", "给 pudu 发消息", "按键和命令", "模型：sim"];
     browser.sees(seen, json!(chinese)).await;
-    // What a person says is not touched.
+    // User messages are unchanged.
     says(&mut browser, "Send", "echo: Send").await;
     browser.sees(TALK, vec!["you: Send", "pudu: echo: Send"]).await;
     browser.sees("document.querySelector('#threads h3').innerText", "今天").await;
@@ -102,7 +102,7 @@ async fn everything_is_reached_by_keys() {
     let mut reached = Vec::new();
     for _ in 0..50 {
         browser.presses("Tab").await;
-        // Between the last one and the first the browser's own things have the focus.
+        // Between the last and the first element the browser's own controls have the focus.
         if browser.eval("document.activeElement === document.body").await == true {
             continue;
         }
@@ -180,7 +180,7 @@ async fn an_answer_that_means_harm_does_none() {
     assert_eq!(browser.failures, [""; 0]);
 }
 
-/// Where axe-core's script is, if there is one: `PUDU_AXE_CORE`.
+/// Returns the path of axe-core's script, if available: `PUDU_AXE_CORE`.
 fn axe() -> Option<String> {
     let path = std::env::var_os("PUDU_AXE_CORE");
     let Some(path) = path else {
@@ -191,7 +191,7 @@ fn axe() -> Option<String> {
     Some(std::fs::read_to_string(path).unwrap())
 }
 
-/// Lets axe look at what the page shows now.
+/// Checks the page's current content with axe.
 async fn examines(browser: &mut Browser, axe: &str, what: &str) {
     browser.eval(&format!("{axe}; 1")).await;
     let found = "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(one =>
@@ -199,7 +199,7 @@ async fn examines(browser: &mut Browser, axe: &str, what: &str) {
     assert_eq!(browser.eval(found).await, json!([]), "{what}");
 }
 
-/// Lets axe look at the page if there is one.
+/// Checks the page with axe if available.
 pub async fn audits(browser: &mut Browser, what: &str) {
     if let Some(axe) = axe() {
         examines(browser, &axe, what).await;

@@ -1,4 +1,4 @@
-//! What the agent does, as the page shows it: steps, files, questions, sub-agents; and what one does with answers.
+//! The agent's work on the page: steps, files, questions, sub-agents; and actions on answers.
 
 use super::{BOX, IDLE, NOTICE, TALK, house, open, reloads, says, shown};
 use pudu_sim::model::{At, Reply};
@@ -37,7 +37,7 @@ async fn a_badge_tells_what_a_run_changed_and_opens_it() {
     browser.sees(badge, "2 files changed, +2 −0").await;
     says(&mut browser, "and now nothing", "echo: and now nothing").await;
     browser.sees("document.querySelectorAll('.changes').length", 1).await;
-    // The files of a branch begin anew, and nothing is asked of runs that it does not have.
+    // A branch has no files yet, and no requests are made for runs that it does not have.
     browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
     browser.sees("document.querySelectorAll('.turn').length", 1).await;
     says(&mut browser, "and here", "echo: and here").await;
@@ -156,7 +156,7 @@ async fn a_sub_agent_that_failed_is_shown_so_and_again_after_a_reload() {
         browser.sees("document.querySelector('.step-state')?.innerText", "failed").await;
         reloads(&mut browser).await;
     }
-    // What it said is there though its steps are not.
+    // Its text is there although its steps are not.
     browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
     browser.sees("document.querySelectorAll('#threads a').length", 2).await;
     browser.sees("document.querySelector('.step')?.className", "step failed").await;
@@ -206,7 +206,7 @@ async fn a_question_is_edited_an_answer_made_anew_judged_and_branched_off() {
     browser.sees(TALK, vec!["you: first", "pudu: echo: first", "you: second", "pudu: another"]).await;
     browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
     browser.sees(TALK, vec!["you: first", "pudu: echo: first"]).await;
-    // At once, and not with the next look at the history.
+    // Immediately, not when the history is next updated.
     let there =
         "[document.getElementById('title').innerText, document.querySelectorAll('#threads a').length]";
     assert_eq!(browser.eval(there).await, json!(["first", 2]));
@@ -277,7 +277,7 @@ async fn a_message_waits_for_the_answer_before_it_and_can_be_taken_back() {
     browser.sees(IDLE, true).await;
 }
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PNG: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
     0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63,

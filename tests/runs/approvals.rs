@@ -1,4 +1,4 @@
-//! Calls that wait for an approval in runs of clients: shown, decided once, and by nobody else.
+//! Calls that wait for an approval in runs of clients: shown, decided once, and only by their owner.
 
 use super::{Client, Frame, asked, resumed::damage};
 use crate::house::{House, SOON, http};
@@ -18,20 +18,20 @@ fn writes(content: &str) -> Answer {
     Reply::tool("write_file", &json!({ "path": FILE, "content": content }))
 }
 
-/// What a client adds that shows approvals.
+/// Capability of a client that shows approvals.
 fn shows() -> Value {
     json!({"context": {"approvals": "ask"}})
 }
 
 impl Client<'_> {
-    /// Begins a run whose model calls for what needs an approval, and returns it with the question.
+    /// Starts a run whose model calls a tool that needs approval, and returns the run and the question.
     async fn asks(&self, thread: &str, reply: Answer) -> (String, Value) {
         self.0.model.next(reply);
         let run = self.begin(thread, "write it", shows()).await;
         (run, self.question(thread).await)
     }
 
-    /// Waits until one call of a thread waits.
+    /// Waits until a call of a thread waits.
     async fn question(&self, thread: &str) -> Value {
         let deadline = Instant::now() + SOON;
         loop {
@@ -49,7 +49,7 @@ impl Client<'_> {
         self.call("POST", &format!("/threads/{thread}/approvals/{id}"), Some(body)).await
     }
 
-    /// Returns what the newest result of a tool says, and the decisions on it.
+    /// Returns the newest tool result, and its decisions.
     async fn result(&self, thread: &str) -> (String, Value) {
         let state = self.get(&format!("/threads/{thread}/state")).await;
         let mut messages = state["values"]["messages"].as_array().unwrap().iter();
@@ -151,7 +151,7 @@ async fn a_decision_that_comes_too_late_is_refused() {
     );
     assert_eq!(client.get(&format!("/threads/{thread}/approvals")).await, json!([]));
 
-    // As if the daemon had been away meanwhile.
+    // As if the daemon had been down meanwhile.
     let (_, question) = client.asks(&thread, writes("hi")).await;
     damage(&house, "UPDATE approvals SET deadline = 1 WHERE approved IS NULL").await;
     assert_eq!(client.decides(&thread, &question, json!({"approved": true})).await.0, 410);
@@ -197,7 +197,7 @@ async fn a_call_of_a_sub_agent_is_told_with_the_call_that_it_works_for() {
     assert_eq!(client.result(&thread).await.1[0]["approved"], true);
 }
 
-/// The first death comes while the question is open, the second one behind the decision.
+/// The first kill comes while the question is open, the second after the decision.
 #[tokio::test]
 async fn a_run_that_died_asks_the_same_again_and_a_decision_that_came_counts() {
     let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
@@ -216,7 +216,7 @@ async fn a_run_that_died_asks_the_same_again_and_a_decision_that_came_counts() {
         assert_eq!(client.question(&thread).await, question, "the same question");
         let id = question["id"].as_str().unwrap();
         let decides = http().post(client.at(&format!("/threads/{thread}/approvals/{id}")));
-        // The daemon is dead before it answers.
+        // The daemon is dead before it responds.
         decides.json(&json!({"approved": true})).send().await.ok();
     }
     house.dies().await;

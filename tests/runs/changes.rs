@@ -1,4 +1,4 @@
-//! What a run changed in the files of its thread, as people look at it.
+//! File changes of a run in its thread, as shown to users.
 
 use super::Client;
 use crate::house::House;
@@ -13,7 +13,7 @@ impl Client<'_> {
         self.get(&format!("/threads/{thread}/runs/{run}/workspace-changes{query}")).await
     }
 
-    /// Has a run make these calls, and returns it once it has ended.
+    /// Makes a run call these tools, and returns it at its end.
     async fn does(&self, thread: &str, calls: &[(&str, Value)]) -> String {
         for (tool, arguments) in calls {
             self.0.model.next(Reply::tool(tool, arguments));
@@ -72,7 +72,7 @@ async fn a_run_tells_which_files_it_changed_though_the_daemon_died_meanwhile() {
         let changes = client.changes(&thread, &first, ALL).await;
         assert_eq!((&changes["available"], &changes["reason"]), (&json!(true), &Value::Null));
         assert_eq!(changes["summary"], summary([3, 0, 0, 0, 5, 0], false), "{changes:#}");
-        // A run without tools looks at nothing.
+        // A run without tools scans nothing.
         client.waits(&thread, "hello").await;
         let silent = client.get(&format!("/threads/{thread}/runs?limit=1")).await[0]["run_id"].clone();
         let changes = client.changes(&thread, silent.as_str().unwrap(), ALL).await;
@@ -92,7 +92,7 @@ async fn a_run_tells_which_files_it_changed_though_the_daemon_died_meanwhile() {
         hold.reached().await.unwrap();
         let changes = client.changes(&thread, &run, ALL).await;
         assert_eq!(changes["reason"], "the run has not ended");
-        // Behind the restart nothing more is written.
+        // After the restart nothing more is written.
         house.model.next(Reply::text("done"));
         (thread, run)
     };
@@ -154,7 +154,7 @@ async fn a_run_tells_which_files_it_changed_though_the_daemon_died_meanwhile() {
     assert_eq!(events[0]["content"]["summary"], changes["summary"]);
     assert!(events[0]["seq"].as_i64() < events[1]["seq"].as_i64(), "{events:#}");
 
-    // What is kept has nothing of secrets, and goes with the run and with the thread.
+    // Records contain no secrets, and are deleted with the run and the thread.
     let own = folder(&house, &thread).join("changes");
     for entry in fs::read_dir(&own).unwrap() {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -189,7 +189,7 @@ async fn many_and_long_changes_are_counted_and_cut() {
     assert!(cut["diff"].as_str().is_some_and(|diff| diff.ends_with('\n')), "whole lines");
     assert_eq!(files.last().unwrap()["diff_unavailable_reason"], "truncated");
 
-    // So many files that nobody can look at all of them: those behind the end count as unchanged.
+    // More files than can be scanned: those after the limit count as unchanged.
     let run = client.does(&thread, &[bash("cd workspace; seq 3000 | xargs touch; echo b > 02")]).await;
     let changes = client.changes(&thread, &run, ALL).await;
     assert_eq!(

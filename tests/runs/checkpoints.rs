@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const MODES: &str = "stream_mode=checkpoints&stream_mode=debug";
 
-/// Runs to the end with what a body adds, and returns the checkpoints in its frames.
+/// Runs a message with additional fields, and returns the checkpoints in its frames.
 async fn runs(client: &Client<'_>, thread: &str, text: &str, more: Value) -> Vec<Value> {
     let mut body =
         asked(text, &json!({"stream_mode": ["checkpoints", "debug"], "on_disconnect": "continue"}));
@@ -28,12 +28,12 @@ fn told_of(frames: &[Frame]) -> Vec<Value> {
     frames.iter().filter_map(checkpoint).collect()
 }
 
-/// Compares checkpoints of frames with the history: each has the parent of the step that it is of.
+/// Compares checkpoints of frames with the history: each has the parent of its step.
 async fn compare(client: &Client<'_>, thread: &str, told: &[Value]) {
     let history = client.post(&format!("/threads/{thread}/history"), json!({"limit": 1000})).await;
     let id = |of: &Value| of["checkpoint_id"].as_str().unwrap().to_owned();
     for one in told {
-        // Later rows of a step move its checkpoint on.
+        // Later rows of a step replace its checkpoint.
         let steps = history.as_array().unwrap().iter();
         let step = steps.rev().find(|step| id(step) >= id(one)).unwrap();
         let parent = &step["parent_checkpoint_id"];
@@ -51,7 +51,7 @@ async fn frames_name_the_parents_that_the_history_has() {
         let thread = client.thread().await;
         let mut told = runs(&client, &thread, "one", json!({})).await;
         told.extend(runs(&client, &thread, "two", json!({})).await);
-        // Tools side by side, one that changes the list, and a sub-agent with steps of its own.
+        // Parallel tools, one that changes the to-do list, and a sub-agent with its own steps.
         let todos = json!({"todos": [{"content": "Look", "status": "pending"}]});
         let task = json!({"description": "count", "prompt": "Count.", "subagent_type": "general-purpose"});
         let list = json!({"path": "/mnt/user-data"});
@@ -66,7 +66,7 @@ async fn frames_name_the_parents_that_the_history_has() {
         house.model.next(Reply::tool("ask_clarification", &question));
         told.extend(runs(&client, &thread, "four", json!({})).await);
         told.extend(runs(&client, &thread, "a", json!({})).await);
-        // A run that failed, one that was stopped, and one that stopped it.
+        // A failed run, a stopped run, and the one that stopped it.
         house.model.next(Reply::status(401));
         told.extend(runs(&client, &thread, "five", json!({})).await);
         let mut hold = house.model.hold(1, At::Chunk(2));
@@ -76,13 +76,13 @@ async fn frames_name_the_parents_that_the_history_has() {
         told.extend(runs(&client, &thread, "seven", json!({"multitask_strategy": "interrupt"})).await);
         hold.proceed();
         told.extend(told_of(&client.follows(&thread, &stopped, None, MODES).await));
-        // A goal, which is a row before what is said, and values that a client writes.
+        // A goal, which is a row before the message, and values written by a client.
         client.call("PUT", &format!("/threads/{thread}/goal"), Some(json!({"objective": "count"}))).await;
         client.call("DELETE", &format!("/threads/{thread}/goal"), None).await;
         told.extend(runs(&client, &thread, "eight", json!({})).await);
         client.post(&format!("/threads/{thread}/state"), json!({"values": {"todos": []}})).await;
         told.extend(runs(&client, &thread, "nine", json!({})).await);
-        // A question that is put otherwise.
+        // An edited question.
         let rows = client.get(&format!("/threads/{thread}/messages")).await;
         let asked = rows.as_array().unwrap().iter().rfind(|row| row["content"]["type"] == "human").unwrap();
         let edit = json!({"human_message_id": asked["content"]["id"], "replacement_text": "ten"});
@@ -94,7 +94,7 @@ async fn frames_name_the_parents_that_the_history_has() {
     };
     assert!(told.len() > 40, "{}", told.len());
     compare(&Client(&house), &thread, &told).await;
-    // A reader that comes late is told the same of each run.
+    // A later reader receives the same for each run.
     house.stop().await;
     house.start();
     let client = Client(&house);

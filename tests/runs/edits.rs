@@ -1,11 +1,11 @@
-//! Threads that clients write, copy, go back in, and page through.
+//! Threads that clients write, copy, rewind and page through.
 
 use super::{Client, asked, kinds};
 use crate::house::House;
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
-/// Returns the rows of a thread's messages: what was said, and by which run, if any.
+/// Returns the rows of a thread's messages: text, and the run if any.
 async fn rows(client: &Client<'_>, thread: &str) -> Vec<(String, String)> {
     let page = client.get(&format!("/threads/{thread}/messages/page")).await;
     let told = |value: &Value| {
@@ -21,7 +21,7 @@ async fn runs(client: &Client<'_>, thread: &str) -> Vec<String> {
     runs.as_array().unwrap().iter().rev().map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Has the newest answer of a thread made once more.
+/// Regenerates the newest answer of a thread.
 async fn regenerate(client: &Client<'_>, thread: &str) -> Value {
     let page = client.get(&format!("/threads/{thread}/messages/page")).await;
     let newest = &page["data"].as_array().unwrap().last().unwrap()["content"]["id"];
@@ -32,7 +32,7 @@ async fn regenerate(client: &Client<'_>, thread: &str) -> Value {
     client.post(&format!("/threads/{thread}/runs/wait"), body).await
 }
 
-/// Has two questions of a new thread answered.
+/// Creates a thread with two answered questions.
 async fn two_turns(client: &Client<'_>) -> String {
     let thread = client.thread().await;
     client.0.model.otherwise(|ask| Reply::text(&format!("re: {}", ask.last_user())).into());
@@ -73,7 +73,7 @@ async fn a_copy_can_be_read_and_its_newest_answer_made_once_more() {
     assert_eq!(said(rows(&client, &thread).await), ["one", "re: one", "two", "re: two"]);
 }
 
-/// Returns each run that a thread names: in its state, its history and its messages.
+/// Returns all runs that a thread mentions in its state, history and messages.
 async fn named_runs(client: &Client<'_>, thread: &str) -> Vec<String> {
     let at = format!("/threads/{thread}");
     let mut all = vec![
@@ -125,14 +125,14 @@ async fn each_run_that_a_thread_names_can_be_asked_for() {
             client.get(&format!("/threads/{thread}/runs/{run}")).await;
         }
     }
-    // The newest question of a copy was put to no run, and can be put otherwise.
+    // The newest question of a copy belongs to no run, and can be edited.
     let copy = client.post(&format!("/threads/{thread}/copy"), json!({})).await;
     let copy = copy["thread_id"].as_str().unwrap();
     let page = client.get(&format!("/threads/{copy}/messages/page")).await;
     let newest = json!({"message_id": page["data"].as_array().unwrap().last().unwrap()["content"]["id"]});
     let prepared = client.post(&format!("/threads/{copy}/runs/regenerate/prepare"), newest).await;
     assert!(prepared["target_run_id"].is_null() && prepared["metadata"]["regenerate_from_run_id"].is_null());
-    // A run that was deleted is named no more.
+    // A deleted run is not mentioned any more.
     let run = client.get(&format!("/threads/{thread}/runs")).await[0]["run_id"].clone();
     let (status, _) = client.call("DELETE", &format!("/threads/{thread}/runs/{}", of(&run)), None).await;
     assert_eq!(status, 204);
@@ -159,7 +159,7 @@ async fn what_a_client_writes_keeps_the_rows_of_what_stays() {
     let after = rows(&client, &thread).await;
     assert_eq!(after[..2], before[..]);
     assert_eq!((after.len(), after[2].0.as_str()), (3, "and"));
-    // The newest checkpoint of the history is the state.
+    // The newest checkpoint of the history equals the state.
     let history = client.post(&format!("/threads/{thread}/history"), json!({"limit": 2})).await;
     assert_eq!(history[0]["checkpoint_id"], written["checkpoint_id"]);
     assert_eq!(history[0]["values"]["messages"].as_array().unwrap().len(), 3);

@@ -1,4 +1,4 @@
-//! How sub-agents and runs end, as clients see it in the thread.
+//! How sub-agents and runs end, as shown to clients in the thread.
 
 use super::{Client, Frame, kinds, names};
 use crate::house::House;
@@ -12,7 +12,7 @@ fn digest(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the call that gives a sub-agent this task.
+/// Returns a call that starts a sub-agent with this task.
 fn task(about: &str) -> Answer {
     let args = json!({"description": about, "prompt": about, "subagent_type": "general-purpose"});
     Reply::tool("task", &args)
@@ -33,7 +33,7 @@ fn streamed(frames: &[Frame]) -> Vec<Value> {
     vec![first(&piece), first(&update), first(&values)]
 }
 
-/// Returns the additional fields of the tool message wherever a client reads the thread.
+/// Returns the additional fields of the tool message from all routes that read the thread.
 async fn stored(client: &Client<'_>, thread: &str) -> Vec<Value> {
     let at = format!("/threads/{thread}");
     let state = client.get(&format!("{at}/state")).await;
@@ -48,7 +48,7 @@ async fn stored(client: &Client<'_>, thread: &str) -> Vec<Value> {
 #[tokio::test]
 async fn how_a_sub_agent_ended_is_in_its_tool_message_in_streams_and_after_a_restart() {
     let mut house = House::open("").await;
-    // The tool's text of a long report is kept in a file and shown in part.
+    // A long report is stored in a file, and the result contains a part.
     let long = "One apple. ".repeat(2_000);
     let long = long.trim_end();
     let brief = format!("{}\n...\n{}", &long[..1_330], &long[long.len() - 665..]);
@@ -145,7 +145,7 @@ async fn a_run_that_failed_leaves_an_answer_that_no_model_reads() {
         assert_eq!(piece.2[0]["additional_kwargs"]["deerflow_error_fallback"], true);
         assert_eq!(piece.2[0]["id"], values.2["messages"][1]["id"]);
         assert_eq!(names(&told)[told.len() - 2..], ["error", "end"]);
-        // From the log a reader gets the same messages.
+        // A later reader receives the same messages from the log.
         let again = client.follows(&thread, &run, Some(&told[0].1), MODES).await;
         assert_eq!(again.iter().rfind(|frame| frame.0 == "values").unwrap().2, values.2);
         (thread, run)
@@ -208,7 +208,7 @@ async fn a_chat_is_told_of_a_failure_once_and_its_thread_keeps_none() {
     assert!(shown[1].contains("refused the key"), "{shown:?}");
     let thread = client.thread_of_chat().await;
     assert_eq!(client.said(&thread).await, ["human: hello"]);
-    // A client's run on the thread of a chat leaves one, which is no line of the chat.
+    // A failed client run on the thread of a chat leaves one, which is not a line of the chat.
     house.model.next(Reply::status(401));
     let run = client.begin(&thread, "and now?", json!({})).await;
     client.until(&thread, &run, "error").await;

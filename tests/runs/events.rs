@@ -10,7 +10,7 @@ fn events(frames: &[Frame]) -> Vec<Value> {
     frames.iter().filter(|frame| frame.0 == "events").map(|frame| frame.2.clone()).collect()
 }
 
-/// Returns the events of this kind that are told of a thing of this name.
+/// Returns the events of a kind about an item of this name.
 fn of<'e>(events: &'e [Value], event: &str, name: &str) -> Vec<&'e Value> {
     events.iter().filter(|told| told["event"] == event && told["name"] == name).collect()
 }
@@ -37,7 +37,7 @@ async fn the_graph_is_told_with_its_input_and_output_and_holds_its_nodes() {
     }
     let state = Client(&house).get(&format!("/threads/{thread}/state")).await;
     assert_eq!(last["data"]["output"]["messages"], state["values"]["messages"]);
-    // What is in the graph names what it is in, and its end the same id as its beginning.
+    // Events inside of the graph name their parent, and start and end have the same ID.
     let nodes = [("model", "on_chat_model", "sim"), ("tools", "on_tool", "ls")];
     for (node, call, name) in nodes {
         let [begun, ended] = ["on_chain_start", "on_chain_end"].map(|event| of(&live, event, node));
@@ -62,7 +62,7 @@ async fn the_graph_is_told_with_its_input_and_output_and_holds_its_nodes() {
         live.iter().map(|told| told["run_id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids.len(), 7, "the graph, three nodes and their calls");
     assert!(ids.iter().all(|id| id.len() == 36), "{ids:?}");
-    // A reader that comes after a restart learns the same of the graph.
+    // After a restart a reader receives the same events of the graph.
     house.stop().await;
     house.start();
     let stored = events(&Client(&house).follows(&thread, &run, None, "stream_mode=events").await);

@@ -1,11 +1,11 @@
-//! Options of a run: each has its effect, is refused, or is named in the answer.
+//! Options of a run: each takes effect, is refused, or is reported as ignored.
 
 use super::{Client, asked, frames, names};
 use crate::house::{House, http};
 use pudu_sim::model::Reply;
 use serde_json::{Value, json};
 
-/// Begins a run and returns the names in `X-Pudu-Ignored` with the body.
+/// Starts a run and returns the names in `X-Pudu-Ignored` and the body.
 async fn post(client: &Client<'_>, path: &str, body: &Value) -> (String, String) {
     let answer = http().post(client.at(path)).json(body).send().await.unwrap();
     let ignored = answer.headers().get("x-pudu-ignored").map(|names| names.to_str().unwrap().to_owned());
@@ -79,7 +79,7 @@ async fn a_checkpoint_that_a_client_saw_comes_back_and_the_newest_of_one_is_with
     let client = Client(&house);
     let thread = client.thread().await;
     client.waits(&thread, "one").await;
-    // DeerFlow's frontend: the hook sends the checkpoint of the only entry back, without its thread.
+    // DeerFlow's frontend: the hook sends back the checkpoint of the only entry, without its thread.
     let newest = client.post(&format!("/threads/{thread}/history"), json!({"limit": 1})).await;
     assert!(newest[0].get("checkpoint").is_none() && newest[0]["checkpoint_id"].is_string(), "{newest}");
     let all = client.post(&format!("/threads/{thread}/history"), json!({"limit": 1000})).await;
@@ -236,7 +236,7 @@ async fn small_parts_of_langgraph_and_deerflow_are_there() {
     assert_eq!((&config["enabled"], &config["max_facts"]), (&json!(false), &json!(100)), "{config}");
 }
 
-/// A client that sends a whole file before it reads the answer, as httpx, urllib and Node do.
+/// A client that sends the whole file before it reads the response, like httpx, urllib and Node.
 #[tokio::test]
 async fn a_file_that_is_too_large_gets_its_refusal_after_it_was_sent() {
     let house = House::build("").await;

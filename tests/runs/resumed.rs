@@ -1,4 +1,4 @@
-//! Runs that go on after a death or a stop of the daemon.
+//! Runs that resume after a kill or a stop of the daemon.
 
 use super::Client;
 use crate::{
@@ -10,7 +10,7 @@ use serde_json::json;
 use sqlx::{Connection, SqliteConnection};
 use std::{sync::atomic::Ordering, time::Instant};
 
-/// Changes the store behind the back of a daemon that is not there.
+/// Changes the store while no daemon is running.
 pub(super) async fn damage(house: &House, sql: &'static str) {
     let url = format!("sqlite://{}", house.path(".pudu/data/pudu.db").display());
     let mut store = SqliteConnection::connect(&url).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_run_whose_thread_cannot_be_read_ends() {
     drop(hold);
 }
 
-/// A call is not to blame for a stop in order, and is for the deaths behind it.
+/// A call is not the cause of a regular shutdown, but of later crashes.
 #[tokio::test]
 async fn a_call_that_ends_the_daemon_is_made_no_more_though_a_stop_cut_it_first() {
     let rest = "  shutdown_grace_period_seconds: 0.1\ntools:\n  - {use: 'pudu.web:web_fetch_tool', timeout: 600}\nweb:\n  allowed_hosts: [127.0.0.2]\n";
@@ -73,7 +73,7 @@ async fn a_call_that_ends_the_daemon_is_made_no_more_though_a_stop_cut_it_first(
     assert_eq!(client.said(&thread).await.last().unwrap(), "ai: I could not read it.");
 }
 
-/// Runs of clients and turns of chats wait for tools, and not for ever.
+/// Runs of clients and turns of chats wait for tools, but not forever.
 #[tokio::test]
 async fn what_was_cut_goes_on_without_tools_that_do_not_come() {
     let mut house = House::open("").await;
@@ -94,7 +94,7 @@ async fn what_was_cut_goes_on_without_tools_that_do_not_come() {
     Client(&house).until(&thread, &run, "success").await;
 }
 
-/// The dead run has called a tool; the chat's message came to the inbox and no further.
+/// The dead run has called a tool; the chat's message is only in the inbox.
 #[tokio::test]
 async fn a_run_that_was_cut_goes_on_before_what_a_chat_asks_next() {
     let mut house = House::build("").await;
@@ -110,7 +110,7 @@ async fn a_run_that_was_cut_goes_on_before_what_a_chat_asks_next() {
         house.model.next(Reply::text("never said").words_per_chunk(1));
         let run = client.begin(&thread, "look", json!({})).await;
         hold.reached().await.unwrap();
-        // The daemon may be dead before it answers.
+        // The daemon may be dead before it responds.
         let said = http().post(client.at("/chat/herd/messages")).json(&json!({"text": "and then?"}));
         said.send().await.ok();
         (thread, run)

@@ -1,11 +1,11 @@
-//! Runs that are stopped: what stays of them, what people are told, and that a stop outlives the daemon.
+//! Stopped runs: their remains, messages to users, and that a stop survives the daemon.
 
 use super::{Client, asked};
 use crate::house::{House, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
-/// A house with a thread on which a run has called a tool and speaks, or does so once it is begun.
+/// A house with a thread whose run has called a tool and is answering, or will do so after its start.
 async fn at_work(crash_at: &str) -> (House, String, String) {
     let mut house = House::build("").await;
     house.set("PUDU_CRASH_AT", crash_at);
@@ -19,7 +19,7 @@ async fn at_work(crash_at: &str) -> (House, String, String) {
     let run = client.begin(&thread, "look", json!({})).await;
     hold.reached().await.unwrap();
     tokio::spawn(async move {
-        // The model stands still as long as the test goes on.
+        // The model blocks for the rest of the test.
         std::future::pending::<()>().await;
         drop(hold);
     });
@@ -79,7 +79,7 @@ async fn a_stop_that_a_death_cut_is_done_after_it() {
         let path = format!("/api/threads/{thread}/runs/{run}/cancel?action={action}");
         http().post(format!("http://{}{path}", house.address)).send().await.unwrap_err();
         house.dies().await;
-        // Its tools may be long in coming.
+        // Its tools may take long to start.
         let servers = json!({"mcpServers": {"mute": {"command": "sleep", "args": ["1000"]}}});
         std::fs::write(house.path("extensions_config.json"), servers.to_string()).unwrap();
         house.start();

@@ -1,4 +1,4 @@
-//! Streams that are cut, read once more, and shared.
+//! Streams that are interrupted, replayed, and shared.
 
 use super::{Client, Frame, asked, frames, names};
 use crate::house::{House, SOON, http};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, SqliteConnection};
 use std::time::Instant;
 
-/// Reads a stream until it says something, and returns what came so far.
+/// Reads a stream up to a text, and returns the frames so far.
 async fn reads(stream: &mut Response, wanted: &str) -> Vec<Frame> {
     let mut text = String::new();
     while !text.contains(wanted) || !text.ends_with("\n\n") {
@@ -17,7 +17,7 @@ async fn reads(stream: &mut Response, wanted: &str) -> Vec<Frame> {
     frames(&text)
 }
 
-/// Puts together what the model said, by the ids of the messages, as SDKs do.
+/// Joins the model's text by message IDs, like SDKs.
 fn pieces(frames: &[Frame]) -> Vec<(String, String)> {
     let mut said: Vec<(String, String)> = Vec::new();
     for (name, _, data) in frames {
@@ -36,7 +36,7 @@ fn last_values(frames: &[Frame]) -> &Value {
     &frames.iter().rfind(|frame| frame.0 == "values").unwrap().2["messages"]
 }
 
-/// SDKs put `Location` behind the address of the API.
+/// SDKs append `Location` to the API's URL.
 #[tokio::test]
 async fn a_cut_stream_goes_on_where_its_head_says() {
     let house = House::open("").await;
@@ -89,7 +89,7 @@ async fn a_run_that_a_death_cut_is_read_from_its_beginning() {
     let client = Client(&house);
     let path = client.at(&format!("/threads/{thread}/runs/{run}/stream?{modes}"));
     held.reached().await.unwrap();
-    // Readers who had nothing, all up to the death, a part of it, and something since.
+    // Readers with nothing, with everything before the kill, with a part of it, and with later frames.
     let mut since = http().get(&path).send().await.unwrap();
     let since = reads(&mut since, "all").await;
     let whole: Vec<&Frame> = before.iter().filter(|frame| frame.1.ends_with("-0")).collect();
@@ -134,7 +134,7 @@ async fn a_run_that_a_death_cut_is_read_from_its_beginning() {
     assert_eq!(last_values(&all)[3]["content"], "all is there");
 }
 
-/// Returns frames without the times at which they were made.
+/// Returns frames without timestamps.
 fn timeless(mut frames: Vec<Frame>) -> Vec<Frame> {
     fn strip(value: &mut Value) {
         if let Value::Object(fields) = value {
@@ -189,7 +189,7 @@ async fn behind_the_id_of_each_frame_the_others_come_once_and_as_they_were() {
     }
     house.kill();
     house.start();
-    // The log has no beginnings of nodes, and the pieces of an answer in one.
+    // The log has no start events of nodes, and the chunks of an answer as one.
     let stored = timeless(Client(&house).follows(&thread, &run, None, &modes).await);
     assert_eq!(title(&stored), "look");
     for (at, (_, id, _)) in stored.iter().enumerate().take(stored.len() - 1) {
@@ -197,7 +197,7 @@ async fn behind_the_id_of_each_frame_the_others_come_once_and_as_they_were() {
     }
     let (_, last, _) = live.iter().rfind(|frame| frame.0 == "checkpoints").unwrap();
     let row = format!("{}-", last.split_once('-').unwrap().0);
-    // The last piece of the answer is the whole of it there.
+    // There the last chunk is the complete answer.
     let behind_pieces =
         live.iter().position(|frame| frame.0 == "messages/partial" && frame.1.starts_with(&row));
     for (at, (_, id, _)) in live.iter().enumerate().take(live.len() - 1).skip(behind_pieces.unwrap()) {
@@ -242,7 +242,7 @@ async fn a_run_stops_with_its_last_reader_and_not_before() {
     reads(&mut second, "one").await;
     client.until(&thread, run, "running").await;
     drop(first);
-    // Whatever the first reader's going does is done by the time that the daemon answers these.
+    // Effects of the first reader's disconnect are done when the daemon responds to these.
     for _ in 0..20 {
         assert_eq!(client.status(&thread, run).await, "running");
     }
@@ -251,7 +251,7 @@ async fn a_run_stops_with_its_last_reader_and_not_before() {
     hold.proceed();
 }
 
-/// The store is locked meanwhile, so that the run is not accepted when its reader goes.
+/// The store is locked, so that the run is not accepted when its reader disconnects.
 #[tokio::test]
 async fn a_run_stops_with_a_reader_who_leaves_before_it_is_accepted() {
     let house = House::open("").await;

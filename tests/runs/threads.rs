@@ -1,4 +1,4 @@
-//! Threads on which a run works, and what else is done to them meanwhile.
+//! Threads with an active run, and concurrent operations on them.
 
 use super::{Client, asked, frames, names};
 use crate::house::{House, SOON, http};
@@ -43,7 +43,7 @@ async fn a_message_that_is_sent_once_more_is_answered_once_more() {
     wait(vec![message("a", "one")]).await;
     let said = wait(vec![message("a", "another one")]).await;
     assert_eq!(said, ["ai: echo: one", "human: another one", "ai: echo: another one"]);
-    // Some clients send all that was said with each message.
+    // Some clients send the whole conversation with each message.
     let said = wait(vec![message("a", "another one"), message("b", "two")]).await;
     assert_eq!(said[1..], ["human: another one", "ai: echo: another one", "human: two", "ai: echo: two"]);
     let said = wait(vec![message("a", "the first"), message("c", "three")]).await;
@@ -81,7 +81,7 @@ async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
     assert_eq!(client.said(&thread).await[2..], ["human: how many?", "ai: there are sixteen"]);
 }
 
-/// Waits until there is no thread.
+/// Waits until a thread is gone.
 async fn goes(client: &Client<'_>, thread: &str) {
     let deadline = std::time::Instant::now() + SOON;
     while client.call("GET", &format!("/threads/{thread}"), None).await.0 != 404 {

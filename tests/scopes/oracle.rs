@@ -1,8 +1,8 @@
-//! Knows what belongs to whom: a mark stands for one statement in one chat, and with it goes where it may be seen.
+//! Tracks the owner of each mark: a mark stands for one statement in one chat.
 //!
-//! A mark belongs to its chat, and, if that is private, to the memory and the skills of the user that its person is. Who joins
-//! somebody brings their memory along; who parts is a user by themselves again, with what they said in their own chat.
-//! What is said in a room is the room's alone.
+//! A mark belongs to its chat, and, if that is private, to the memory and the skills of its user. Linking to another
+//! user merges the memories; unlinking separates the user again, with the statements of their own chat. Statements in a
+//! room belong only to the room.
 
 use pudu_client::base::UserId;
 use std::{collections::BTreeSet, fmt};
@@ -17,7 +17,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// Returns the marks in a text, in the order of their first places.
+/// Returns the marks in a text, in the order of their first occurrences.
 pub fn marks(text: &str) -> Vec<Mark> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("zq") {
@@ -31,11 +31,11 @@ pub fn marks(text: &str) -> Vec<Mark> {
     found
 }
 
-/// A person, by number.
+/// Index of a user of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonId(pub usize);
 
-/// A chat, by number.
+/// Index of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChatId(pub usize);
 
@@ -43,37 +43,37 @@ pub struct ChatId(pub usize);
 pub struct Oracle {
     /// Whether all people are one user.
     pub is_shared: bool,
-    /// Of each user the name of their folder.
+    /// Folder name of each user.
     folders: Vec<UserId>,
-    /// Of each room likewise; a private chat has none.
+    /// Folder name of each room; `None` for a private chat.
     rooms: Vec<Option<UserId>>,
-    /// Of each person all users that they ever were, and whom these became.
+    /// For each person, all users that they ever were, and the users into which these were merged.
     past: Vec<BTreeSet<usize>>,
-    /// Of each mark the chat in which it was said, and the user who said it.
+    /// For each mark, its chat and its user.
     statements: Vec<(ChatId, usize)>,
-    /// Of each person the user that they are.
+    /// For each person, their current user.
     users: Vec<usize>,
-    /// Of each person the one by whose code they came.
+    /// For each person, the person whose code they entered.
     via: Vec<Option<usize>>,
-    /// Of each person their private chat.
+    /// For each person, their private chat.
     chats: Vec<ChatId>,
-    /// Of each chat what was said in it, and of whom it is; a room is nobody's.
+    /// For each chat, the marks in it and its person; `None` for a room.
     said: Vec<(BTreeSet<Mark>, Option<PersonId>)>,
-    /// Of each chat what a tool found there while it was theirs: results stay in a conversation.
+    /// For each chat, the marks that a tool found while they were visible: results stay in a conversation.
     found: Vec<BTreeSet<Mark>>,
-    /// Of each user what may be in their memory.
+    /// For each user, the marks that may be in their memory.
     memories: Vec<BTreeSet<Mark>>,
-    /// Of each user the tokens spent.
+    /// For each user, the spent tokens.
     spent: Vec<u64>,
 }
 
 impl Oracle {
-    /// Knows nobody yet. Where all people are shared they are one user.
+    /// Creates an empty oracle, with or without a shared user.
     pub fn new(is_shared: bool) -> Self {
         Self { is_shared, ..Self::default() }
     }
 
-    /// Adds a person, who is a user by themselves.
+    /// Adds a person as a separate user.
     pub fn person(&mut self, account: &str, id: &str) -> PersonId {
         let user = if self.is_shared { 0 } else { self.users.len() };
         let folder = if self.is_shared { UserId::local() } else { folder(&format!("{account}\0{id}")) };
@@ -103,7 +103,7 @@ impl Oracle {
         self.rooms.push(Some(folder(&format!("room\0{account}\0{chat}"))));
     }
 
-    /// Makes the mark of a new statement.
+    /// Creates a mark for a new statement.
     pub fn state(&mut self, chat: ChatId, person: PersonId) -> Mark {
         let (mark, user) = (Mark(self.statements.len()), self.users[person.0]);
         self.statements.push((chat, user));
@@ -119,12 +119,12 @@ impl Oracle {
         self.statements[mark.0].0
     }
 
-    /// Counts tokens for the user who made a statement.
+    /// Adds tokens to the user of a statement.
     pub fn spend(&mut self, mark: Mark, tokens: u64) {
         self.spent[self.statements[mark.0].1] += tokens;
     }
 
-    /// Returns the tokens of the user that a person is.
+    /// Returns the tokens of a person's user.
     pub fn spent(&self, person: PersonId) -> u64 {
         self.spent[self.users[person.0]]
     }
@@ -134,26 +134,26 @@ impl Oracle {
         self.users[one.0] == self.users[other.0]
     }
 
-    /// Returns people who are a user together with somebody else.
+    /// Returns people who share a user.
     pub fn together(&self) -> Vec<PersonId> {
         let of = |user: usize| self.users.iter().filter(|other| **other == user).count();
         (0..self.users.len()).filter(|at| of(self.users[*at]) > 1).map(PersonId).collect()
     }
 
-    /// Returns the people who joined nobody, and whom nobody joined.
+    /// Returns people without links.
     pub fn alone(&self) -> Vec<PersonId> {
         let of = |user: usize| self.users.iter().filter(|other| **other == user).count();
         let alone = self.users.iter().enumerate().filter(|(at, user)| at == *user && of(**user) == 1);
         alone.map(|(at, _)| PersonId(at)).collect()
     }
 
-    /// Makes one the user that another one is.
+    /// Links one person to another's user.
     pub fn join(&mut self, one: PersonId, other: PersonId) {
         let (from, to) = (self.users[one.0], self.users[other.0]);
         let brought: BTreeSet<Mark> =
             self.memories[from].union(&self.said[self.chats[one.0].0].0).copied().collect();
         self.memories[to].extend(brought);
-        // What was said as the one and waits to be read is read as the other from now on, whoever said it.
+        // Pending statements of the first user are learned for the second from now on.
         for past in self.past.iter_mut().filter(|past| past.contains(&from)) {
             past.insert(to);
         }
@@ -166,8 +166,8 @@ impl Oracle {
         self.past[one.0].insert(user);
     }
 
-    /// Makes one a user by themselves. If the others are the user that they were at first, or came by their
-    /// code, these part, too.
+    /// Unlinks a person. If the others are the person's original user, or entered the person's code, they are unlinked,
+    /// too.
     pub fn part(&mut self, one: PersonId) {
         let mut gone = vec![one.0];
         gone.extend((0..self.users.len()).filter(|at| *at != one.0 && self.users[*at] == one.0));
@@ -185,12 +185,12 @@ impl Oracle {
         }
     }
 
-    /// Notes that a tool found marks in a chat, which were looked at.
+    /// Records marks that a tool found in a chat, after a check.
     pub fn find(&mut self, chat: ChatId, marks: Vec<Mark>) {
         self.found[chat.0].extend(marks);
     }
 
-    /// Refuses marks that do not belong to a chat.
+    /// Fails on marks that do not belong to a chat.
     pub fn check(&self, chat: ChatId, told: &[Mark], told_where: &str) {
         let (said, person) = &self.said[chat.0];
         let memory = person.map(|person| &self.memories[self.users[person.0]]);
@@ -201,8 +201,8 @@ impl Oracle {
         assert!(leaked.is_empty(), "{leaked:?} leaked into {chat:?} of {person:?}: {told_where}");
     }
 
-    /// Refuses a reading for memory in which something is that is not of the memory for which a conversation is read: the
-    /// room's, or that of one user that its person was.
+    /// Fails if a memory update contains marks outside of the target memory: the room's, or that of one user that the
+    /// person was.
     pub fn check_learning(&self, conversation: &[Mark], told: &[Mark], told_where: &str) {
         let Some(chat) = conversation.first().map(|mark| self.chat_of(*mark)) else { return };
         let (said, person) = &self.said[chat.0];
@@ -220,7 +220,7 @@ impl Oracle {
         assert!(least.is_empty(), "{least:?} read in {chat:?} of {person:?}: {told_where}");
     }
 
-    /// Refuses marks in a user's folder that are not theirs.
+    /// Fails on foreign marks in a user's folder.
     pub fn check_folder(&self, name: &str, kept: &[Mark]) {
         let user = self.folders.iter().position(|folder| folder.as_str() == name);
         let room = self.rooms.iter().position(|room| room.as_ref().is_some_and(|room| room.as_str() == name));

@@ -1,4 +1,4 @@
-//! What was held before anybody had an account becomes the first administrator's.
+//! The first administrator takes over the data from before sign-in.
 
 use super::{PASSWORD, jar::Jar, open, owners::put, signed_in};
 use crate::house::{House, SOON, Talker, http};
@@ -6,10 +6,10 @@ use pudu_client::base::UserId;
 use serde_json::{Value, json};
 
 const ADA: &str = "ada@example.org";
-/// Nothing is read by itself while a test looks.
+/// Memory is not updated automatically during the test.
 const REMEMBERS: &str = "memory: {mode: tool}\n";
 
-/// Holds a conversation with a file, and has a fact remembered.
+/// Creates a conversation with a file, and a fact in memory.
 async fn holds(house: &House) {
     let mut nobody = Jar::new(house);
     assert_eq!(nobody.post("/api/threads", &json!({"thread_id": "held"})).await.status, 200);
@@ -38,7 +38,7 @@ async fn threads(jar: &mut Jar) -> Vec<String> {
     ids.map(|thread| thread["thread_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Looks that all of it is there, and nowhere else.
+/// Checks that all of it belongs to the account, and nowhere else.
 async fn has_all(house: &House, ada: &mut Jar) {
     assert_eq!(threads(ada).await, ["held"]);
     let page = ada.get("/api/threads/held/messages/page").await.body.to_string();

@@ -1,4 +1,4 @@
-//! Who may decide what a run asks: its owner, an administrator, and a program that may begin runs for its owner.
+//! Who may decide a run's questions: its owner, an administrator, and a program that may start runs for its owner.
 
 use super::{
     PASSWORD,
@@ -10,7 +10,8 @@ use pudu_sim::model::Reply;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Begins a run of somebody's that waits for an approval; returns the addresses of the question, of all of them, and of the run's end.
+/// Starts a user's run that waits for an approval; returns the addresses of the question, of all questions, and of the
+/// run's end.
 async fn asks(house: &House, jar: &mut Jar) -> [String; 3] {
     let thread = jar.post("/api/threads", &json!({})).await.body["thread_id"].as_str().unwrap().to_owned();
     house

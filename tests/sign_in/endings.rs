@@ -74,7 +74,8 @@ async fn a_stream_ends_with_its_session() {
     let open = http().get(&url).bearer_auth(program).send().await.unwrap();
     assert!(add_user(&house, &["password", "ada@example.org"], "staple battery").0);
     // An end without the run's own: the connection is left in order.
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), answer.text()).await.unwrap().unwrap();
+    let ended =
+        tokio::time::timeout(std::time::Duration::from_secs(30), answer.text()).await.unwrap().unwrap();
     assert!(!ended.contains("two") && !ended.contains("event: end"), "{ended}");
     hold.proceed();
     let told = open.text().await.unwrap();

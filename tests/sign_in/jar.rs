@@ -1,4 +1,4 @@
-//! A browser, as far as cookies go, and the command line with a password.
+//! A browser's cookies, and the command line with a password.
 
 use crate::house::{House, http};
 use reqwest::{Method, RequestBuilder};
@@ -9,17 +9,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A browser that keeps cookies and sends its CSRF token along.
+/// A browser that stores cookies and sends its CSRF token.
 pub struct Jar {
     address: String,
     cookies: BTreeMap<String, String>,
     /// Sent with each request.
     pub headers: Vec<(&'static str, String)>,
-    /// Sent in place of the cookie's; nothing if it is empty.
+    /// Replaces the cookie's value; not sent if empty.
     pub csrf: Option<String>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Told {
     pub status: u16,
@@ -30,7 +30,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// The error's code.
+    /// Returns the error code.
     pub fn code(&self) -> &str {
         self.body["detail"]["code"].as_str().unwrap_or_default()
     }
@@ -41,7 +41,7 @@ impl Jar {
         Self { address: house.address.clone(), cookies: BTreeMap::new(), headers: Vec::new(), csrf: None }
     }
 
-    /// Goes on with a daemon that was started anew.
+    /// Continues with a restarted daemon.
     pub fn at(&mut self, house: &House) {
         self.address.clone_from(&house.address);
     }
@@ -74,7 +74,7 @@ impl Jar {
         self.send(Method::POST, path, |call| call.header("content-type", kind).body(body)).await
     }
 
-    /// Asks with any method.
+    /// Sends a request with any method.
     pub async fn send(
         &mut self,
         method: Method,

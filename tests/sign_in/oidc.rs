@@ -1,4 +1,4 @@
-//! Sign-in by a provider: as people meet it, and as those meet it who try to be somebody else.
+//! Sign-in with an identity provider, for users and attackers.
 
 use super::{
     PASSWORD,
@@ -11,13 +11,13 @@ use pudu_sim::{
 };
 use serde_json::{Value, json};
 
-/// A provider, and a house whose people sign in by it.
+/// A provider, and a house whose users sign in with it.
 struct Login {
     house: House,
     provider: Oidc,
 }
 
-/// Writes the section of a provider; `more` are further keys of it.
+/// Returns the section of a provider; `more` contains additional keys.
 fn section(provider: &Oidc, more: &str) -> String {
     format!(
         "auth:\n  oidc:\n    enabled: true\n    providers:\n      acme:\n        display_name: Acme\n        issuer: {}\n        \
@@ -35,7 +35,7 @@ impl Login {
         Self { house, provider }
     }
 
-    /// Likewise, where a proxy says from where browsers come.
+    /// The same behind a proxy that reports the browsers' addresses.
     async fn behind_proxy(more: &str) -> Self {
         let provider = Oidc::start().await.unwrap();
         let rest = section(&provider, more) + "  trusted_proxies: [127.0.0.1]\n";
@@ -48,14 +48,14 @@ impl Login {
         Jar::new(&self.house)
     }
 
-    /// A browser at an address of its own: failures are counted by address.
+    /// A browser with its own address: failures are counted by address.
     fn browser_at(&self, n: usize) -> Jar {
         let mut jar = self.browser();
         jar.headers = vec![("x-real-ip", format!("10.{}.{}.1", n / 250, n % 250))];
         jar
     }
 
-    /// Begins a login; returns where the provider sends the browser back.
+    /// Starts a login; returns the provider's redirect to the browser.
     async fn begun(&self, jar: &mut Jar, query: &str) -> String {
         let told = jar.get(&format!("/api/v1/auth/oauth/acme{query}")).await;
         assert_eq!(told.status, 302, "{told:?}: {}", self.house.log());
@@ -71,7 +71,7 @@ impl Login {
         jar.get(&back).await
     }
 
-    /// Signs in with a browser of its own; returns where it leads.
+    /// Signs in with a new browser; returns the final address.
     async fn leads(&self) -> String {
         let told = self.signs_in(&mut self.browser()).await;
         assert_eq!(told.status, 302, "{told:?}");
@@ -132,7 +132,7 @@ async fn people_sign_in_by_a_provider_and_are_who_they_were() {
     );
     let change = json!({"current_password": "x", "new_password": PASSWORD});
     assert_eq!(jar.post("/api/v1/auth/change-password", &change).await.code(), "invalid_credentials");
-    // The account is that of her subject, whatever her address is by now.
+    // The account belongs to her subject, whatever her address is now.
     login.provider.person("ada-1", "countess@example.org", true);
     let mut again = login.browser();
     assert_eq!(login.signs_in(&mut again).await.location.as_deref(), Some(WELCOME));
@@ -157,7 +157,7 @@ async fn clients_prove_themselves_in_the_header_and_keys_may_change() {
     assert_eq!((calls("/jwks"), calls("/.well-known/openid-configuration")), (1, 1));
     login.provider.rotate().unwrap();
     let deadline = std::time::Instant::now() + crate::house::SOON;
-    // Keys are asked for again, but not at once.
+    // Keys are requested again, but not immediately.
     for n in 0.. {
         let mut jar = login.browser_at(n);
         if login.signs_in(&mut jar).await.location.as_deref() == Some(WELCOME) {
@@ -206,7 +206,7 @@ async fn a_token_that_says_something_else_signs_nobody_in() {
         assert_eq!(login.signs_in(&mut from(100 + n)).await.location.as_deref(), Some(FAILED), "{signing:?}");
     }
     login.provider.sign(TokenSigning::Newest);
-    // A party that is ours, and several audiences of which one is.
+    // Our client as authorized party, with several audiences.
     login.provider.twist(|claims| {
         claims["aud"] = json!([CLIENT_ID, "another"]);
         claims["azp"] = json!(CLIENT_ID);
@@ -231,7 +231,7 @@ async fn an_answer_is_that_of_its_own_browser_and_counts_once() {
     let state = ada.cookie("df_oidc_state_acme").unwrap().to_owned();
     let told = ada.get(&back).await;
     assert_eq!(told.location.as_deref(), Some(WELCOME));
-    // Somebody who kept both comes back with the code once more.
+    // A replayed code with both secrets.
     let mut late = login.browser();
     late.keep("df_oidc_state_acme", &state);
     assert_eq!(late.get(&back).await.location.as_deref(), Some(FAILED), "a code is good once");
@@ -242,7 +242,7 @@ async fn an_answer_is_that_of_its_own_browser_and_counts_once() {
     late.keep("df_oidc_state_acme", &state);
     let told = late.get(&back).await;
     assert_eq!(told.status, 429, "guessing ends: {told:?}");
-    // No state and no code are no answer either.
+    // A response without state and code is invalid, too.
     let login = Login::open("").await;
     let mut jar = login.browser();
     for query in ["", "?code=x", "?state=x", "?code=&state=", "?error=access_denied"] {
@@ -311,7 +311,7 @@ async fn who_may_not_sign_in_does_not_and_an_address_opens_no_account() {
     let form = [("username", "bo@example.org".to_owned()), ("password", PASSWORD.to_owned())];
     assert_eq!(bo.form("/api/v1/auth/login/local", &form).await.status, 200, "his account is his");
     assert_eq!(bo.get("/api/v1/auth/me").await.body["oauth_provider"], Value::Null);
-    // Who loses the address loses the way in.
+    // Losing the address means losing access.
     login.provider.person("somebody", "ada@example.com", true);
     assert_eq!(login.leads().await, NOT_ALLOWED);
 }
@@ -378,7 +378,7 @@ async fn whatever_a_provider_answers_nobody_waits_long_and_nobody_is_signed_in()
     let mut jar = login.browser();
     assert_eq!(login.signs_in(&mut jar).await.location.as_deref(), Some(FAILED));
     assert_eq!(login.house.get("/health").await.0, 200);
-    // A provider that cannot be asked where it is: the browser hears it at once, and the next one within seconds.
+    // An unreachable provider: the browser gets an error immediately, and the next one within seconds.
     let away = section(&moved, "").replace(&moved.issuer(), &format!("{}/realm", moved.issuer()));
     let mut house = House::furnish(Default::default(), "", &away).await;
     house.start();

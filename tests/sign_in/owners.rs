@@ -1,4 +1,4 @@
-//! Whose something is: the first administrator's place, runs, files, and what a token may.
+//! Ownership: the first administrator, runs, files, and the rights of tokens.
 
 use super::{
     PASSWORD,
@@ -25,21 +25,21 @@ async fn where_somebody_has_an_account_only_the_operator_makes_the_first_adminis
     jar.headers = vec![("authorization", format!("Bearer {operator}"))];
     let ada = json!({"email": "ada@example.org", "password": PASSWORD});
     assert_eq!(jar.post("/api/v1/auth/initialize", &ada).await.status, 201);
-    // Without administrators the others would be nobody's.
+    // Without administrators the other accounts could not be managed.
     let (well, said) = house.pudu(&["user", "remove", "ada@example.org"]);
     assert!(!well && said.contains("the last administrator"), "{said}");
     assert!(house.pudu(&["user", "remove", "bo@example.org"]).0);
     assert!(house.pudu(&["user", "remove", "ada@example.org"]).0);
 }
 
-/// Makes a token of a user; the local one's if nobody is named.
+/// Creates a token for a user; for the local one by default.
 pub async fn token(house: &House, user: Option<&str>, scopes: &[&str]) -> String {
     let mut ada = signed_in(house, "ada@example.org").await;
     let made = ada.post("/api/tokens", &json!({"name": "ci", "scopes": scopes, "user": user})).await;
     made.body["token"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
 }
 
-/// Asks with a token; returns the status and the body.
+/// Sends a request with a token; returns the status and the body.
 pub async fn asks(house: &House, token: &str, method: &str, path: &str) -> (u16, Value) {
     let method: Method = method.parse().unwrap();
     let call = http().request(method, format!("http://{}{path}", house.address)).bearer_auth(token);
@@ -64,7 +64,7 @@ async fn a_token_that_reads_runs_stops_none() {
             ("GET", "cancel_on_disconnect=maybe", 403, 422),
             ("POST", "action=rollback", 403, 404),
             ("POST", "wait=1&action=interrupt", 403, 404),
-            // No page of another site makes a browser do it.
+            // Another site's page cannot make a browser do it.
             ("GET", "action=rollback", 403, 405),
         ] {
             assert_eq!(asks(&house, &reads, method, &at(query)).await.0, reader, "{method} {query}");
@@ -102,7 +102,7 @@ async fn files_without_a_thread_are_an_administrators_and_new_ones_are_whose_the
     assert_eq!(ada.get("/api/threads/fresh").await.status, 200, "who brings files has the thread");
     assert_eq!(ada.get("/api/threads/fresh/uploads/list").await.body["count"], 1);
     assert_eq!(bo.get("/api/threads/fresh/uploads/list").await.status, 404);
-    // An administrator who brings files to somebody's thread does not take it away.
+    // An administrator who uploads files to another user's thread does not take it over.
     assert_eq!(bo.post("/api/threads", &json!({"thread_id": "bos"})).await.status, 200);
     assert_eq!(put(&mut ada, "bos").await, 200);
     assert_eq!(bo.get("/api/threads/bos/uploads/list").await.body["count"], 1);
@@ -131,7 +131,7 @@ async fn a_wrong_token_is_refused_though_nobody_asks_for_one() {
     assert_eq!(jar.get("/api/models").await.status, 200);
     jar.headers = vec![("authorization", "Bearer wrong".into())];
     assert_eq!(jar.get("/api/models").await.status, 401);
-    // Cookies may be those of another program of this machine: browsers know no ports.
+    // Cookies may belong to another program of this machine: browsers do not separate ports.
     jar.headers.clear();
     jar.keep("access_token", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJkZWZhdWx0In0.");
     jar.keep("pudu_token", "another's");

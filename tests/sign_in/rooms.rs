@@ -1,4 +1,4 @@
-//! Threads of rooms: their members read them over HTTP, and nobody else does.
+//! Threads of rooms: only their members can read them over HTTP.
 
 use super::{
     PASSWORD,
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 
 const FILE: &str = "artifacts/mnt/user-data/outputs/a.txt";
 
-/// Reads of a thread by another method than GET.
+/// Routes that read a thread with another method than GET.
 const POSTED_READS: &[&str] = &["history", "state/checkpoint", "runs/{run}/stream"];
-/// Routes that do not ask whose a thread is: an administrator's, and one that tells nothing of it.
+/// Routes that do not check a thread's owner: an administrator's, and one without data of the thread.
 const OTHER_RULES: &[&str] = &["tasks", "uploads/limits"];
 
-/// Somebody with an account, and with a chat in the room.
+/// A user with an account and a chat in the room.
 struct Member {
     jar: Jar,
     private: Talker,
@@ -33,7 +33,7 @@ struct Member {
 }
 
 impl Member {
-    /// Makes the person of the chat the user of the account.
+    /// Links the chat's identity to the account's user.
     async fn links(&mut self) {
         let offer = self.jar.post("/api/channels/telegram/connect", &json!({})).await.body;
         self.private.say(&format!("/connect {} yes", offer["code"].as_str().unwrap()));
@@ -46,7 +46,7 @@ impl Member {
         assert_eq!(self.jar.delete(&format!("/api/channels/connections/{id}")).await.status, 204);
     }
 
-    /// Returns the threads that a search finds; a count says as many.
+    /// Returns the threads of a search; the count must match.
     async fn finds(&mut self) -> Vec<Value> {
         let mut found = self.jar.post("/api/threads/search", &json!({})).await.body;
         let found: Vec<Value> =
@@ -60,7 +60,7 @@ impl Member {
     }
 }
 
-/// A topic of a forum, whose thread is the room's.
+/// A topic of a forum, whose thread belongs to the room.
 struct Room {
     house: House,
     topic: MessageId,
@@ -90,7 +90,7 @@ impl Room {
         self.house.telegram.post(who.chat.chat, who.chat.person, &post).unwrap();
     }
 
-    /// Has Bo talk in the room; returns the thread.
+    /// Makes Bo talk in the room; returns the thread.
     async fn talk(&mut self) -> String {
         self.say(&self.bo, "hello");
         self.bo.chat.reads("echo: [Bo] hello").await;
@@ -107,7 +107,7 @@ async fn a_member_reads_and_follows_a_rooms_thread_until_their_chat_is_unlinked(
     room.say(&room.cy, "and the plan?");
     hold.reached().await.unwrap();
     let runs = format!("/api/threads/{thread}/runs");
-    // The run is noted with the next write, or soon.
+    // The run is stored with the next write.
     let deadline = Instant::now() + SOON;
     let run = loop {
         let newest = room.bo.jar.get(&runs).await.body[0].clone();
@@ -160,7 +160,7 @@ async fn who_never_spoke_in_a_room_and_who_spoke_in_private_read_nothing_of_othe
     );
     assert_eq!(room.bo.reads(private[0].as_str().unwrap()).await, 404);
 
-    // Whoever a person of a private chat becomes later, what was said there is its owner's.
+    // Linking later does not change the owner of a private chat's earlier messages.
     room.cy.unlinks().await;
     room.cy.private.says("again", "echo: again").await;
     std::mem::swap(&mut room.bo.private, &mut room.cy.private);

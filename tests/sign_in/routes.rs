@@ -1,5 +1,5 @@
-//! Every route of the gateway, asked by nobody, by a stranger, and by another site. A new route is walked as soon as its
-//! line is written.
+//! All routes of the gateway, requested without credentials, by a stranger, and by another site. New routes are
+//! included automatically.
 
 use super::{
     PASSWORD,
@@ -13,7 +13,7 @@ use crate::{
 use reqwest::Method;
 use std::collections::BTreeSet;
 
-/// Routes that ask for no proof, or bring it along.
+/// Routes that need no credentials, or contain them.
 const PUBLIC: &[&str] = &[
     "/",
     "/page/{version}/{file}",
@@ -38,7 +38,7 @@ const PUBLIC: &[&str] = &[
     "/login",
 ];
 
-/// Routes that only an administrator may ask, with any method, and those of the local user.
+/// Routes for administrators only, with any method, and those of the local user.
 const OPERATED: &[&str] = &[
     "/api/chat",
     "/api/accounts",
@@ -51,7 +51,7 @@ const OPERATED: &[&str] = &[
     "/api/skills/custom",
 ];
 
-/// Reads the routes from the document, each with its method. No route is registered beside it: `tests/openapi.rs`.
+/// Reads the routes with their methods from the document. It lists all routes: `tests/openapi.rs`.
 async fn routes(house: &House) -> BTreeSet<(String, String)> {
     let document = openapi::document(house).await;
     let there = openapi::operations(&document);
@@ -64,7 +64,7 @@ async fn routes(house: &House) -> BTreeSet<(String, String)> {
     );
     let there = there.into_iter();
     let mut found: BTreeSet<_> = there.map(|one| (one.method.to_string(), one.path)).collect();
-    // What there is not answers any method.
+    // Missing nested paths respond to no method.
     for path in openapi::missing(&document) {
         found.extend(
             ["GET", "POST", "PUT", "PATCH", "DELETE"].map(|method| (method.to_owned(), path.clone())),
@@ -120,6 +120,6 @@ async fn a_stranger_operates_nothing_and_changes_nothing_from_another_site() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Whatever was asked, nobody lost anything.
+    // No request has deleted an account.
     assert_eq!(house.pudu(&["user", "list"]).1.lines().count(), 2);
 }

@@ -1,5 +1,5 @@
-//! Circles of files: files of one crate that import each other, directly or over others. Cargo refuses circles of
-//! crates; nobody refuses these, and a reader of one such file has to read them all.
+//! Import cycles: files of one crate that import each other, directly or indirectly. Cargo refuses cycles of crates but
+//! not these, and a reader of one such file has to read them all.
 
 use super::{is_test, none, root};
 use std::{
@@ -13,7 +13,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// Maximum number of modules, outside of the channels, that use those below them and are used by them.
+/// Maximum number of modules, outside of the channels, that use their submodules and are used by them.
 const MAX_FAMILIES: usize = 13;
 
 /// The root files of the crates.
@@ -29,19 +29,19 @@ fn crates() -> Vec<PathBuf> {
 
 type Names = Vec<String>;
 
-/// Which file uses which other one, and what of it.
+/// The files that each file uses, with the paths.
 type Edges<'a> = BTreeMap<&'a Path, BTreeMap<&'a Path, BTreeSet<String>>>;
 
-/// A module as its source has it.
+/// A module's source.
 #[derive(Default)]
 struct Module {
     file: PathBuf,
-    /// What it defines itself.
+    /// Items that it defines.
     items: BTreeSet<String>,
-    /// What it imports or passes on: the name here, and the path it stands for.
+    /// Imports and re-exports: the local name, and the path that it stands for.
     imports: BTreeMap<String, Names>,
     globs: Vec<Names>,
-    /// Every path in its code, and every import that is no re-export of what lies below it.
+    /// All paths in its code, and all imports except for re-exports of submodules.
     paths: BTreeSet<Names>,
 }
 
@@ -56,7 +56,7 @@ impl Modules {
         modules
     }
 
-    /// Adds a file's module and those below it. `folder` is where the files of its children are.
+    /// Adds a file's module and its submodules. `folder` contains the files of its children.
     fn add_file(&mut self, path: Names, file: &Path, folder: &Path) {
         let source = fs::read_to_string(file).unwrap();
         let parsed: File = syn::parse_file(&source).unwrap();
@@ -85,7 +85,7 @@ impl Modules {
         self.0.insert(path, reader.module);
     }
 
-    /// Finds the file that defines what a path in a module leads to.
+    /// Finds the file with the definition of a path in a module.
     fn file_of(&self, module: &[String], path: &[String], depth: usize) -> Option<&Path> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -96,7 +96,7 @@ impl Modules {
         }
     }
 
-    /// Finds what a path leads to that begins in a module, over what the module only passes on.
+    /// Resolves a path in a module, following re-exports.
     fn below(&self, module: &[String], path: &[String], depth: usize) -> Option<&Path> {
         let here = self.0.get(module)?;
         let (first, rest) = path.split_first()?;
@@ -117,7 +117,7 @@ impl Modules {
         here.globs.iter().find_map(|glob| self.file_of(module, &[glob, path].concat(), depth))
     }
 
-    /// Lists for each file the files whose items it uses, and by which paths.
+    /// Lists for each file the files whose items it uses, and the paths.
     fn edges(&self) -> Edges<'_> {
         let mut edges = Edges::new();
         for (path, module) in &self.0 {
@@ -132,7 +132,7 @@ impl Modules {
     }
 }
 
-/// Reads what one module defines, imports and uses.
+/// Collects the definitions, imports and paths of one module.
 #[derive(Default)]
 struct Reader<'a> {
     module: Module,
@@ -181,7 +181,7 @@ impl<'a> Visit<'a> for Reader<'a> {
         visit::visit_macro(self, call);
     }
 
-    /// An attribute names functions in text: `#[serde(default = "crate::config::yes")]`.
+    /// Attributes may name functions in strings: `#[serde(default = "crate::config::yes")]`.
     fn visit_attribute(&mut self, attribute: &'a Attribute) {
         if let Meta::List(list) = &attribute.meta {
             self.read_tokens(&list.tokens.to_string().replace('"', " "));
@@ -219,7 +219,7 @@ impl Reader<'_> {
         self.module.imports.insert(called, full);
     }
 
-    /// Reads the paths in tokens that nobody has parsed.
+    /// Collects the paths in unparsed tokens.
     fn read_tokens(&mut self, tokens: &str) {
         let joined = tokens.replace(" :: ", "::").replace(":: ", "::");
         for word in joined.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
@@ -247,7 +247,7 @@ fn value_of(attributes: &[Attribute], name: &str) -> Option<String> {
     }
 }
 
-/// Finds every set of files of which each leads to each other.
+/// Finds all sets of files that import each other.
 fn strongly_connected<'a>(edges: &Edges<'a>) -> BTreeSet<BTreeSet<&'a Path>> {
     let reached = |from: &'a Path| {
         let mut found = BTreeSet::new();
@@ -262,7 +262,7 @@ fn strongly_connected<'a>(edges: &Edges<'a>) -> BTreeSet<BTreeSet<&'a Path>> {
     edges.keys().map(|file| circle(*file)).filter(|circle: &BTreeSet<&Path>| circle.len() > 1).collect()
 }
 
-/// Whether a file is of a module above another one's.
+/// Returns whether a file belongs to a parent module of another file.
 fn is_above(above: &Path, file: &Path) -> bool {
     let folder = match above.file_name().and_then(|name| name.to_str()) {
         Some("lib.rs" | "main.rs") => above.parent().unwrap().to_owned(),
@@ -271,8 +271,8 @@ fn is_above(above: &Path, file: &Path) -> bool {
     above != file && file.starts_with(folder)
 }
 
-/// Sorts what is found: circles of strangers, and families, in which a module and those below it use each other.
-/// Without the uses of the family's head, no circle may be left in it.
+/// Classifies cycles: between unrelated files, or in a family of a module and its submodules. Without the imports of
+/// the family's head, no cycle may remain in it.
 fn sort<'a>(edges: &Edges<'a>, circles: &mut Vec<String>, families: &mut Vec<String>) {
     for circle in strongly_connected(edges) {
         let names: Vec<String> = circle.iter().map(|file| name(file)).collect();

@@ -31,6 +31,8 @@ pub struct LiveRun {
     pub run: RunId,
     /// The thread.
     pub thread: ThreadId,
+    /// When the run was accepted, in this process.
+    pub since: Instant,
     /// Control of the run.
     pub control: Control,
     /// Its events.

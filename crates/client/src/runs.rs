@@ -10,6 +10,7 @@ use pudu_store::{CancelAction, Deletion, NewClientRun, StoreError, now};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of runs that wait on one thread.
@@ -92,6 +93,7 @@ pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
     LiveRun {
         run: task.run.clone(),
         thread: task.thread.clone(),
+        since: Instant::now(),
         control,
         replay,
         closed,

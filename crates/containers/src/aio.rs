@@ -1,9 +1,9 @@
-//! Client for the HTTP API of the all-in-one sandbox image, whoever runs it: an engine on this machine, a
-//! provisioner, a cluster. Commands and files both go over the API; where the thread's folder is shared with
-//! this machine, a [`Pair`](crate::Pair) takes the files from there.
+//! Client for the HTTP API of the all-in-one sandbox image, which may run on an engine of this machine, behind a
+//! provisioner or in a cluster. Commands and files both use the API; if the thread's folder is shared with this
+//! machine, a [`Pair`](crate::Pair) reads the files from there.
 //!
-//! Deliberately absent: making the container, and the parts of the API that are not for commands and files
-//! (browser, notebooks, desktop).
+//! Deliberately absent: creating the container, and the parts of the API for other purposes (browser, notebooks,
+//! desktop).
 
 mod exec;
 mod files;
@@ -21,14 +21,14 @@ use wire::AioResponse;
 
 /// Maximum size of an API response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
-/// Connecting takes so long at most.
+/// Timeout to connect.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a call may take that waits for nothing itself.
+/// Timeout of a call that does not wait for a command.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// While a container starts, it is asked this often whether it is ready.
+/// Interval between readiness checks while a container starts.
 const ASK: Duration = Duration::from_millis(250);
 
-/// One container that speaks the API.
+/// A container that serves the API.
 #[derive(Clone)]
 pub struct Aio(Arc<Inner>);
 
@@ -42,21 +42,21 @@ struct Inner {
 }
 
 impl Aio {
-    /// Names a container by the address of its API. The mounts say which paths are the agent's and which of them it
-    /// may only read; where they lie on this machine does not count. What is cleaned up after a call was given up is
-    /// done in `tasks`, for which the caller waits before the end.
+    /// Creates a client for the API at this address. The mounts define which paths the agent sees and which are
+    /// read-only; their location on this machine is irrelevant. Cleanup after abandoned calls runs in `tasks`, and the
+    /// caller waits for it at shutdown.
     ///
     /// # Errors
-    /// When the address is none.
+    /// When the address is invalid.
     pub fn new(base: &str, mounts: Vec<Mount>, tasks: TaskTracker) -> Result<Self, SandboxError> {
         Self::with_environment(base, mounts, Vec::new(), tasks)
     }
 
-    /// Names a container that was made by somebody who could not be told what commands are to find in their
-    /// environment: it goes with each command.
+    /// Like [`Aio::new`], for a container that was created without the commands' environment: it is sent with each
+    /// command.
     ///
     /// # Errors
-    /// When the address is none.
+    /// When the address is invalid.
     pub fn with_environment(
         base: &str,
         mounts: Vec<Mount>,
@@ -72,13 +72,13 @@ impl Aio {
         Ok(Self(Arc::new(Inner { base, http: client()?, mounts, environment, tasks })))
     }
 
-    /// Returns whether it answers.
+    /// Returns whether the API responds.
     pub async fn ready(&self) -> bool {
         let asked = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT).send().await;
         asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
     }
 
-    /// Waits until it answers, for so long at most; says whether it does.
+    /// Waits until the API responds. Returns `false` on timeout.
     pub async fn wait(&self, patience: Duration) -> bool {
         let asking = async {
             while !self.ready().await {
@@ -88,10 +88,10 @@ impl Aio {
         tokio::time::timeout(patience, asking).await.is_ok()
     }
 
-    /// Makes the thread's folders where nobody else has: commands cannot start without their workspace.
+    /// Creates the thread's folders if they are missing: commands need their workspace to start.
     ///
     /// # Errors
-    /// When they cannot be made.
+    /// When they cannot be created.
     pub async fn furnish(&self) -> Result<(), SandboxError> {
         let folders = THREAD_FOLDERS.map(|folder| format!("{ROOT}/{folder}")).join(" ");
         let command = ShellCommand { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
@@ -111,8 +111,8 @@ impl Aio {
         url
     }
 
-    /// Calls the API and returns the data of its answer. The HTTP status says whether it understood, the envelope
-    /// whether it did it.
+    /// Calls the API and returns the response's data. The HTTP status reports whether the request was valid, the
+    /// envelope whether it succeeded.
     async fn call<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -133,7 +133,7 @@ impl Aio {
     }
 }
 
-/// Makes a client that goes to the sandbox itself: no proxy of the daemon's environment stands between.
+/// Creates a client that connects directly to the sandbox, without a proxy from the daemon's environment.
 fn client() -> Result<Client, SandboxError> {
     pudu_net::install_crypto();
     let builder = Client::builder()
@@ -144,7 +144,7 @@ fn client() -> Result<Client, SandboxError> {
     builder.build().map_err(|error| SandboxError::Refused(format!("no HTTP client can be made: {error}")))
 }
 
-/// Reads an answer to its end, if it has one in sight.
+/// Reads a response to its end, up to the size limit.
 async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(gone)? {
@@ -159,7 +159,7 @@ async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
 }
 
 fn gone(error: reqwest::Error) -> SandboxError {
-    // The address is of no use to whoever reads it.
+    // The address is of no use to the reader.
     let why = match error.is_timeout() {
         true => "it took too long".to_owned(),
         false => crate::root(&error.without_url()),
@@ -167,7 +167,7 @@ fn gone(error: reqwest::Error) -> SandboxError {
     SandboxError::Refused(format!("the sandbox does not answer ({why}); try again"))
 }
 
-/// Returns the error for a request that the API refused. The model reads this.
+/// Returns the error for a request that the API refused. The model sees it.
 fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
     if status == StatusCode::NOT_FOUND && message.is_empty() {
         let text = format!("the sandbox's image has no {path}: the operator has to take a newer image");

@@ -1,9 +1,8 @@
-//! A sandbox whose folders this machine does not share: people's files are brought there before commands look
-//! for them, and files that commands put into `outputs` are fetched, so that people and the page find them
-//! here.
+//! A sandbox whose folders are not shared with this machine: uploads are copied there before a command runs, and files
+//! that commands write to `outputs` are fetched, so that users and the web page find them here.
 //!
-//! Deliberately absent: the workspace, which stays where the commands are, and removing here what a command
-//! removed there, because somebody may hold a link to it.
+//! Deliberately absent: copying the workspace, which stays with the commands, and deleting files here that a command
+//! deleted there, because they may be linked.
 
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use pudu_sandbox::{ROOT, ThreadFiles};
@@ -14,39 +13,39 @@ use std::{
 };
 use tokio::{io::AsyncReadExt, sync::Mutex};
 
-/// Maximum number of files looked at on each side.
+/// Maximum number of files compared on each side.
 const MAX_FILES: usize = 2000;
 /// Maximum size of a file, in bytes: as in DeerFlow.
 const MAX_FILE_BYTES: u64 = 100 << 20;
-/// Looking is given so long.
+/// Timeout of listing the files.
 const LOOKING: Duration = Duration::from_secs(60);
-/// A file that was changed so many seconds ago or less may change again without its time telling.
+/// A file modified within this time, in seconds, may change again without a new modification time.
 const FRESH: u64 = 2;
 
-/// Prints the time, and of each file its size, when it was changed, and its path.
+/// Prints the time, and the size, modification time and path of each file.
 const LIST_OUTPUTS_SCRIPT: &str = "cd /mnt/user-data/outputs 2>/dev/null || exit 0; date +%s; \
                     LC_ALL=C find . -type f -exec stat -c '%s %Y %n' {} + | head -n 2001";
 
-/// A sandbox that is elsewhere.
+/// A sandbox on another machine.
 pub(crate) struct Apart {
     remote: Arc<dyn Sandbox>,
-    /// The thread's folder on this machine, and what only this machine has.
+    /// The thread's folder on this machine, and mounts that exist only here.
     here: Arc<dyn Sandbox>,
     files: ThreadFiles,
-    /// How much is fetched, in bytes.
+    /// Maximum total size of fetched files, in bytes.
     most: u64,
-    /// One carries files at a time.
+    /// Held while files are copied.
     known: Mutex<SyncedFiles>,
 }
 
-/// Files that are the same on both sides.
+/// Files that are equal on both sides.
 #[derive(Default)]
 struct SyncedFiles {
     brought: HashMap<String, (u64, SystemTime)>,
     fetched: HashMap<String, FileVersion>,
 }
 
-/// Version of a file: size, and when it was changed, in seconds.
+/// Version of a file: size and modification time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion(u64, u64);
 
@@ -60,7 +59,7 @@ impl Apart {
         Self { remote, here, files, most, known: Mutex::default() }
     }
 
-    /// Brings what people sent and the sandbox does not have yet; what they took back goes there as well.
+    /// Copies new uploads to the sandbox and deletes removed ones there.
     async fn bring(&self) -> Result<(), SandboxError> {
         let mut known = self.known.lock().await;
         let uploads = self.files.uploads(MAX_FILES).await?;
@@ -95,7 +94,7 @@ impl Apart {
         Ok(())
     }
 
-    /// Reads a file of the thread on this machine.
+    /// Reads a file of the thread from this machine.
     async fn own(&self, path: &str) -> Result<Vec<u8>, SandboxError> {
         let failed = |source| SandboxError::Io { path: path.to_owned(), source };
         let (file, _) = self.files.open(path).await?;
@@ -105,7 +104,7 @@ impl Apart {
         Ok(bytes)
     }
 
-    /// Fetches what is new among the outputs. Returns what could not be had, in words.
+    /// Fetches new outputs. Returns a description of each file that could not be fetched.
     async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
         let mut known = self.known.lock().await;
         let look = ShellCommand { script: LIST_OUTPUTS_SCRIPT.to_owned(), timeout: LOOKING };
@@ -158,7 +157,7 @@ impl Apart {
         Ok(done)
     }
 
-    /// Whether a path is in the thread's own folder, which is elsewhere.
+    /// Returns whether a path is in the thread's folder, which is on the other machine.
     fn is_elsewhere(path: &str) -> bool {
         lies_in(path, ROOT)
     }
@@ -173,8 +172,8 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-/// Reads what [`LIST_OUTPUTS_SCRIPT`] says: the time there, and the files. A line that is none is left out; a
-/// name with a line break in it makes such lines.
+/// Parses the output of [`LIST_OUTPUTS_SCRIPT`]: the time there, and the files. Invalid lines are skipped; a name with
+/// a line break causes such lines.
 fn stamps(said: &str) -> (u64, BTreeMap<String, FileVersion>) {
     let mut lines = said.lines();
     let now = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Containers of a Docker engine (or of what speaks its API, such as podman), by its socket.
+//! Containers of a Docker engine, or of a compatible one such as podman, over its socket.
 //!
-//! Each bears the labels of the daemon's home, so that two daemons on one engine leave each other's alone,
-//! and of the order that it was made to, so that one that was made to another is replaced. Deliberately
-//! absent: deciding when a container comes and goes, which is the [`Pool`](crate::Pool)'s.
+//! Each container has a label with the daemon's home, so that two daemons on one engine ignore each other's containers,
+//! and a label with its specification, so that outdated containers are replaced. Deliberately absent: deciding when
+//! containers start and stop, which the [`Pool`](crate::Pool) does.
 
 mod check;
 mod command;
@@ -34,14 +34,14 @@ use shell::ContainerShell;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
 
-/// The image's API gets so long to come up.
+/// Timeout for the image's API to start.
 const BOOT: Duration = Duration::from_secs(60);
-/// So many ports are tried where the operator wants them counted from one.
+/// Number of ports that are tried, starting at the configured one.
 const PORTS: u16 = 10;
-/// The API's port in the container.
+/// Port of the API in the container.
 const API_PORT: &str = "8080/tcp";
 
-/// A Docker engine, and how containers are made on it. Clones are the same.
+/// A Docker engine and the settings of its containers. Clones share their state.
 #[derive(Clone)]
 pub struct DockerEngine(Arc<Inner>);
 
@@ -50,13 +50,14 @@ struct Inner {
     link: EngineLink,
     /// Label of the home that owns the containers.
     home: String,
-    /// One at a time makes a thread's container: another one would take it for a dead one before it runs.
+    /// Serializes the creation of a thread's container: a concurrent call would take a starting container for a dead
+    /// one.
     making: Locks,
     tasks: TaskTracker,
 }
 
 impl DockerEngine {
-    /// Names an engine. It is not asked for anything yet, and need not be there yet.
+    /// Creates a client for an engine, without connecting to it.
     #[must_use]
     pub fn new(settings: DockerSettings) -> Self {
         let home = fingerprint(&settings.outside(&settings.home).to_string_lossy());
@@ -69,7 +70,7 @@ impl DockerEngine {
         format!("{}-{id}", self.0.settings.prefix)
     }
 
-    /// Looks at a container; `None` if there is none of that name.
+    /// Inspects a container; `None` if it does not exist.
     async fn inspect(&self, id: &BoxId) -> Result<Option<ContainerInspectResponse>, SandboxError> {
         let docker = self.0.link.docker().await?;
         match docker.inspect_container(&self.name(id), None::<InspectContainerOptions>).await {
@@ -83,20 +84,20 @@ impl DockerEngine {
         label(found, HOME) == Some(&self.0.home)
     }
 
-    /// Removes a container with all that runs in it.
+    /// Removes a container and all its processes.
     async fn remove(&self, id: &BoxId) -> Result<(), SandboxError> {
         let docker = self.0.link.docker().await?;
         let options = RemoveContainerOptions { force: true, v: true, ..Default::default() };
         match docker.remove_container(&self.name(id), Some(options)).await {
             Ok(()) => Ok(()),
-            // It is gone, or somebody removes it already.
+            // It is gone, or its removal is in progress.
             Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
             Err(error) => Err(failed("remove the container", error)),
         }
     }
 
-    /// Returns the container if it is there and was made to this order. What is in its place is removed, if it is
-    /// ours.
+    /// Returns the container if it exists with the same specification. A container of ours with another specification
+    /// is removed.
     async fn adopt(
         &self,
         order: &Order,
@@ -118,7 +119,7 @@ impl DockerEngine {
         Ok(None)
     }
 
-    /// Makes the container. If somebody was faster, theirs counts.
+    /// Creates the container. An existing one that was created concurrently is used.
     async fn make(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
         let inner = &*self.0;
         let docker = inner.link.docker().await?;
@@ -166,7 +167,7 @@ impl DockerEngine {
         })
     }
 
-    /// Returns what commands run in.
+    /// Returns the sandbox of a container.
     async fn open(
         &self,
         order: &Order,
@@ -208,7 +209,7 @@ fn runs(found: &ContainerInspectResponse) -> bool {
     found.state.as_ref().and_then(|state| state.running).unwrap_or_default()
 }
 
-/// Engines have no code for it.
+/// Engines have no error code for it.
 fn is_port_taken(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("port is already allocated") || text.contains("address already in use")

@@ -1,27 +1,27 @@
-//! The port to whoever runs containers.
+//! The interface of container engines.
 
 use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadFolder, digest};
 use pudu_sandbox::Mount;
 use std::{fmt, sync::Arc};
 
-/// Names a container: the same thread has the same one, whichever daemon asks and however often it started.
+/// ID of a container. A thread always has the same one, in every daemon and after every restart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoxId(String);
 
 impl BoxId {
-    /// Takes a name as it is.
+    /// Creates an ID from its text.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// Returns a thread's: DeerFlow's scheme, 16 hexadecimal digits.
+    /// Returns the ID of a thread: 16 hexadecimal digits, as in DeerFlow.
     #[must_use]
     pub fn of(folder: &ThreadFolder) -> Self {
         Self(fingerprint(&format!("{}:{}", folder.owner, folder.thread)))
     }
 
-    /// Returns it.
+    /// Returns the ID as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -39,42 +39,42 @@ pub(crate) fn fingerprint(text: &str) -> String {
     digest(text).chars().take(16).collect()
 }
 
-/// Order for a container: its thread and its mounts.
+/// Specification of a container: its thread and its mounts.
 #[derive(Clone)]
 pub struct Order {
-    /// Its name.
+    /// ID of the container.
     pub id: BoxId,
-    /// The thread that owns it, and whose that is.
+    /// The thread and its owner.
     pub folder: ThreadFolder,
-    /// The mounts: the thread's own folder (`/mnt/user-data`) first, then parents before what lies in them.
-    /// All of it is there on this machine.
+    /// The mounts: the thread's folder (`/mnt/user-data`) first, and parents before their children. All sources exist
+    /// on this machine.
     pub mounts: Vec<Mount>,
-    /// The thread's files as they are reached on this machine, without any container. It has no shell.
+    /// The thread's files on this machine, without a container or a shell.
     pub files: Arc<dyn Sandbox>,
 }
 
-/// Makes containers, finds them again, and takes them away. Nothing here is called twice at the same time for one
-/// container; the [`Pool`](crate::Pool) sees to that.
+/// Creates, finds and removes containers. The [`Pool`](crate::Pool) ensures that calls for one container never run
+/// concurrently.
 pub trait ContainerEngine: Send + Sync {
-    /// Returns a thread's container, ready to work in: the one that runs already, whoever started it, if it was made
-    /// to the same order, or a new one. One that was made to another order is replaced.
+    /// Returns a thread's container, ready for commands. A running one with the same specification is reused, even if
+    /// another daemon started it; one with another specification is replaced.
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
-    /// Returns whether a container still runs.
+    /// Returns whether a container is running.
     fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool>;
 
-    /// Takes a container away, with all that runs in it. One that is not there is no error.
+    /// Removes a container and all its processes. A missing container is no error.
     fn stop<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<(), SandboxError>>;
 
-    /// Returns the containers of this daemon that run, whoever started them.
+    /// Returns the running containers of this home, including those of earlier daemons.
     fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>>;
 
-    /// Returns whether its containers work in the folders of this machine.
+    /// Returns whether the containers use the folders of this machine.
     fn shares_folders(&self) -> bool {
         true
     }
 
-    /// Waits for what goes on in the background, such as killing commands that were given up.
+    /// Waits for background work, such as killing abandoned commands.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }

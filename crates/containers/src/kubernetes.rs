@@ -1,9 +1,8 @@
-//! Sandboxes that are Pods of a cluster: one for each thread, of any image that has a shell. Commands go by exec
-//! through the API server, so nothing of a Pod has to be reached over the network. The folder of the thread is on a
-//! volume that holds pudu's home, so files are those of this machine.
+//! Sandboxes as Pods of a cluster: one per thread, of any image with a shell. Commands use exec through the API server,
+//! so no Pod has to be reachable over the network. The thread's folder is on the volume with pudu's home, so files are
+//! accessed on this machine.
 //!
-//! Deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all
-//! that this needs.
+//! Deliberately absent: Services, port forwarding, operators and watches. A single small role is enough.
 
 mod connect;
 mod exec;
@@ -33,65 +32,65 @@ use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::task::TaskTracker;
 use trouble::ClusterError;
 
-/// How long a Pod may take to run before it is given up: an image may have to be fetched.
+/// Timeout for a Pod to start, including pulling an image.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
-/// A Pod is looked at this often while it is waited for.
+/// Interval between checks of a starting Pod.
 const PAUSE: Duration = Duration::from_millis(250);
-/// A Pod that is taken away is gone after this long.
+/// Timeout for a Pod to be deleted.
 const GOING: Duration = Duration::from_secs(60);
-/// A short script of ours is given so long.
+/// Timeout of a short script of ours.
 const PROBING: Duration = Duration::from_secs(30);
 
-/// Looks whether commands find what they need.
+/// Checks the prerequisites of commands.
 const PROBE: &str = "\
     [ -d /mnt/user-data/workspace ] || exit 41; \
     [ -w /mnt/user-data/workspace ] || exit 42; \
     for tool in grep head tr; do command -v $tool >/dev/null || exit 43; done";
 
-/// How Pods are to be.
+/// Settings of Pods.
 #[derive(Clone, Debug)]
 pub struct PodSettings {
-    /// Path of the kubeconfig; without it `KUBECONFIG`, `~/.kube/config` and the Pod's own account count.
+    /// Path of the kubeconfig; by default `KUBECONFIG`, `~/.kube/config` or the Pod's service account.
     pub kubeconfig: Option<PathBuf>,
-    /// Which of its contexts; without it the current one.
+    /// Context in the kubeconfig; by default the current one.
     pub context: Option<String>,
-    /// The namespace; without it the context's.
+    /// Namespace; by default the one of the context.
     pub namespace: Option<String>,
     /// Prefix of the Pods' names.
     pub prefix: String,
-    /// Owner of the Pods: the same after a restart, and nobody else's.
+    /// Owner of the Pods: the same after a restart, and unique.
     pub owner: String,
     /// pudu's home on this machine.
     pub home: PathBuf,
-    /// The volume in the cluster that holds it.
+    /// Volume in the cluster that contains the home.
     pub volume: Volume,
-    /// The image. It needs a shell, and `grep`, `head` and `tr`.
+    /// Image, with a shell and `grep`, `head` and `tr`.
     pub image: String,
-    /// The secret by which it is fetched.
+    /// Secret to pull the image with.
     pub pull_secret: Option<String>,
-    /// The user and the group that commands run as.
+    /// User and group of commands.
     pub user: (u32, u32),
     /// Network access of commands.
     pub network: Network,
-    /// Environment variables of commands, besides the usual.
+    /// Environment variables of commands, in addition to the defaults.
     pub environment: Vec<(String, String)>,
-    /// Folders of the nodes that all threads find.
+    /// Folders of the nodes that are mounted in all sandboxes.
     pub mounts: Vec<Mount>,
     /// Resource limits of a command.
     pub limits: CommandLimits,
 }
 
-/// Volume that holds pudu's home in a cluster.
+/// Volume that contains pudu's home in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Volume {
-    /// A claim; its root is the home.
+    /// A claim whose root is the home.
     Claim(String),
-    /// A folder of every node, which is the home.
+    /// A folder of every node that is the home.
     Host(String),
 }
 
 impl Volume {
-    /// Returns the volume as it stands in the owner of Pods: other bytes would make strangers of Pods that run.
+    /// Returns the volume's part of the owner's name. It must never change, or running Pods would be orphaned.
     fn key(&self) -> String {
         let (kind, name) = match self {
             Self::Claim(name) => ("Claim", name),
@@ -112,29 +111,29 @@ impl Volume {
     }
 }
 
-/// Returns the owner of a home's Pods, wherever its daemon runs: the same volume and path are the same home.
+/// Returns the owner of a home's Pods. The same volume and path are the same home, wherever its daemon runs.
 #[must_use]
 pub fn owner(volume: &Volume, home: &Path) -> String {
     crate::engine::fingerprint(&format!("{} {}", volume.key(), home.display()))
 }
 
-/// An engine that makes Pods.
+/// An engine that creates Pods.
 #[derive(Clone)]
 pub struct KubernetesEngine(Arc<Inner>);
 
 struct Inner {
     settings: PodSettings,
     cluster: OnceCell<Cluster>,
-    /// The policy is there.
+    /// Set once the network policy exists.
     policy: OnceCell<()>,
-    /// Killings that nobody waits for.
+    /// Tasks that kill abandoned commands.
     tasks: TaskTracker,
-    /// One Pod is made at a time by those whose Pod is gone.
+    /// Serializes the replacement of lost Pods.
     again: tokio::sync::Mutex<()>,
 }
 
 impl KubernetesEngine {
-    /// Prepares an engine. The cluster is asked when the first Pod is wanted.
+    /// Creates an engine. The cluster is not contacted before the first Pod is needed.
     #[must_use]
     pub fn new(settings: PodSettings) -> Self {
         Self(Arc::new(Inner {
@@ -149,7 +148,7 @@ impl KubernetesEngine {
     /// Returns the cluster's address and version.
     ///
     /// # Errors
-    /// When there is none, or it cannot be asked.
+    /// When no cluster is configured, or the request fails.
     pub async fn version(&self) -> Result<String, SandboxError> {
         let cluster = self.cluster().await?;
         Ok(cluster.version().await?)
@@ -167,7 +166,7 @@ impl KubernetesEngine {
         self.0.tasks.clone()
     }
 
-    /// Makes a thread's Pod again if it is gone; says whether it was.
+    /// Recreates a thread's Pod if it is gone; returns whether it was.
     pub(crate) async fn again(&self, order: &Order) -> Result<bool, ClusterError> {
         let _one = self.0.again.lock().await;
         if self.runs(&order.id).await? {
@@ -178,7 +177,7 @@ impl KubernetesEngine {
         Ok(true)
     }
 
-    /// Whether the cluster ended what ran in a Pod for the memory that it took.
+    /// Returns whether a Pod was killed for exceeding its memory limit.
     pub(crate) async fn out_of_memory(&self, id: &BoxId) -> bool {
         self.find(id).await.ok().flatten().is_some_and(|pod| stage::out_of_memory(&pod))
     }
@@ -192,7 +191,7 @@ impl KubernetesEngine {
         Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::of(&pod), PodStage::Running)))
     }
 
-    /// Sees to it that the Pod is there and runs.
+    /// Ensures that the Pod exists and runs.
     async fn ensure(&self, order: &Order) -> Result<(), ClusterError> {
         self.guard().await?;
         let wanted = pod::pod(&self.0.settings, order).map_err(ClusterError::Refused)?;
@@ -202,7 +201,7 @@ impl KubernetesEngine {
             let why = match self.find(&order.id).await? {
                 None => {
                     match connect::soon(cluster.pods.create(&PostParams::default(), &wanted)).await {
-                        // Somebody was faster.
+                        // It was created concurrently.
                         Ok(_) | Err(ClusterError::Exists(_)) => "it was just made".to_owned(),
                         Err(trouble) => return Err(trouble),
                     }
@@ -219,7 +218,7 @@ impl KubernetesEngine {
                             return Err(ClusterError::Refused(why));
                         }
                         PodStage::Leaving => "its predecessor is on its way out".to_owned(),
-                        // It was made to another order, or will not run any more.
+                        // It has another specification, or cannot run any more.
                         _ => {
                             self.take_away(&order.id).await?;
                             continue;
@@ -238,7 +237,7 @@ impl KubernetesEngine {
         }
     }
 
-    /// Puts the policy in place that keeps Pods from the network, once.
+    /// Creates the policy that denies Pods the network, once.
     async fn guard(&self) -> Result<(), ClusterError> {
         let put = || async {
             let policy = pod::policy(self.0.settings.network).map_err(ClusterError::Refused)?;
@@ -261,7 +260,7 @@ impl KubernetesEngine {
         )))
     }
 
-    /// Takes a Pod away and waits until it is gone.
+    /// Deletes a Pod and waits until it is gone.
     async fn take_away(&self, id: &BoxId) -> Result<(), ClusterError> {
         let deadline = Instant::now() + GOING;
         self.delete(id).await?;
@@ -325,7 +324,7 @@ impl KubernetesEngine {
     }
 }
 
-/// Returns the fingerprint of what a Pod was made to.
+/// Returns the fingerprint of a Pod's specification.
 fn made_to(pod: &Pod) -> Option<&String> {
     pod.annotations().get(pod::MADE_TO)
 }
@@ -369,7 +368,7 @@ impl ContainerEngine for KubernetesEngine {
 mod tests {
     use super::*;
 
-    /// Pods that run bear these: another owner would leave them running for ever.
+    /// Running Pods have these labels: another owner would leave them running forever.
     #[test]
     fn a_home_keeps_its_owner() {
         let cases = [

@@ -1,8 +1,8 @@
-//! Sandboxes that are containers: of a Docker engine, of a provisioner, of Kubernetes.
+//! Sandboxes as containers: of a Docker engine, of a provisioner or of Kubernetes.
 //!
-//! An [`ContainerEngine`] makes containers and takes them away. The [`Pool`] decides when: one for each thread, kept warm for a
-//! while when nobody works in it. [`Aio`] speaks to the HTTP API of DeerFlow's sandbox image, whoever runs it.
-//! Deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
+//! A [`ContainerEngine`] creates and removes containers. The [`Pool`] decides when: one per thread, kept warm for a
+//! while after use. [`Aio`] is the client for the HTTP API of DeerFlow's sandbox image. Deliberately absent: confining
+//! commands on this machine, which is `pudu-sandbox`.
 
 mod aio;
 mod apart;
@@ -29,7 +29,7 @@ pub use provisioner::ProvisionerEngine;
 use pudu_base::SandboxError;
 use std::{error::Error, fmt::Write};
 
-/// Returns a word that nobody guesses, of letters and digits.
+/// Returns an unguessable word of letters and digits.
 fn word() -> Result<String, SandboxError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -41,7 +41,7 @@ fn word() -> Result<String, SandboxError> {
     }))
 }
 
-/// Returns what the innermost cause of an error says: the others only say what was tried.
+/// Returns the message of an error's innermost cause; the outer errors only describe what was tried.
 fn root(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

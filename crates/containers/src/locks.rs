@@ -1,4 +1,4 @@
-//! A lock for each sandbox: one at a time does something to it.
+//! One lock per sandbox, to serialize its changes.
 
 use crate::BoxId;
 use std::{
@@ -7,12 +7,12 @@ use std::{
 };
 use tokio::sync::{self, OwnedMutexGuard};
 
-/// The locks that somebody holds or waits for.
+/// Locks that are held or waited for.
 #[derive(Default)]
 pub(crate) struct Locks(Mutex<HashMap<BoxId, Weak<sync::Mutex<()>>>>);
 
 impl Locks {
-    /// Waits until nobody else does something to this sandbox.
+    /// Locks a sandbox.
     pub(crate) async fn lock(&self, id: &BoxId) -> OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

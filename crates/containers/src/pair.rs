@@ -1,12 +1,12 @@
-//! A sandbox whose commands run in one place and whose files are reached in another: a container, and the folder of
-//! this machine that it shows.
+//! A sandbox whose commands and files are accessed in different ways, such as a container and the folder of this
+//! machine that is mounted in it.
 
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, Variable};
 use std::sync::Arc;
 
-/// Runs commands; what files they find is somebody else's business.
+/// Runs commands, independently of their files.
 pub trait Runner: Send + Sync {
-    /// Runs a shell command. Dropping the future kills what it started.
+    /// Runs a shell command. Dropping the future kills its processes.
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 
     /// Like `exec`, with variables of this one command: see [`Sandbox::exec_with`].
@@ -20,14 +20,14 @@ pub trait Runner: Send + Sync {
     }
 }
 
-/// Commands from one, files from another.
+/// Commands from one sandbox, files from another.
 pub struct Pair {
     shell: Arc<dyn Runner>,
     files: Arc<dyn Sandbox>,
 }
 
 impl Pair {
-    /// Puts the two together.
+    /// Creates a pair.
     #[must_use]
     pub fn new(shell: Arc<dyn Runner>, files: Arc<dyn Sandbox>) -> Self {
         Self { shell, files }

@@ -1,7 +1,7 @@
-//! Decides when containers come and go: one for each thread, parked when nobody works in it, taken away when it was
-//! parked for long or another needs its place.
+//! Decides when containers start and stop: one per thread, parked after use, and removed when it was parked for too
+//! long or another container needs its place.
 //!
-//! Deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
+//! Deliberately absent: creating a container ([`ContainerEngine`]), and its contents ([`LocalSandboxes`]).
 
 mod rules;
 mod table;
@@ -17,13 +17,13 @@ use pudu_sandbox::{LocalSandboxes, Mount};
 use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 use table::{ContainerEntry, ContainerTable};
 
-/// How often parked containers are looked at.
+/// Interval between checks of parked containers.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Gives each thread its container.
+/// Provides each thread with its container.
 ///
-/// Clones share their containers. One that was [renewed](Pool::renew) does so too: what the earlier one lent
-/// stays lent, and is replaced when its thread asks again.
+/// Clones share their containers, and so does a [renewed](Pool::renew) pool: containers in use stay in use, and are
+/// replaced when their thread asks again.
 #[derive(Clone)]
 pub struct Pool {
     engine: Arc<dyn ContainerEngine>,
@@ -33,29 +33,28 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes one without containers. The places say what threads find in them, and reach the files of
-    /// threads; they need no shell.
+    /// Creates an empty pool. The places define the mounts of threads and access their files; they need no shell.
     #[must_use]
     pub fn new(engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
         let table = Arc::new(ContainerTable::new(engine.clone(), rules));
         Self { engine, places: Arc::new(places), rules, table }
     }
 
-    /// Returns one that makes containers in another way, and knows those of this one.
+    /// Returns a pool with another engine and other rules that shares the containers of this one.
     #[must_use]
     pub fn renew(&self, engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
         self.table.follow(engine.clone(), rules);
         Self { engine, places: Arc::new(places), rules, table: self.table.clone() }
     }
 
-    /// Returns the engine that makes its containers.
+    /// Returns the pool's engine.
     #[must_use]
     pub fn engine(&self) -> Arc<dyn ContainerEngine> {
         self.engine.clone()
     }
 
-    /// Looks after the containers until the future is dropped: finds those that an earlier daemon left
-    /// behind, and takes away what is not needed any more, by the rules of the pool that was made last.
+    /// Maintains the containers until the future is dropped: adopts those of an earlier daemon, and removes unneeded
+    /// ones by the rules of the newest pool.
     pub async fn keep(&self) {
         let mut found = false;
         loop {
@@ -68,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// Takes all containers away, within a time; what is left then is found by the next daemon.
+    /// Removes all containers within a timeout; the next daemon finds the remaining ones.
     pub async fn close(&self, patience: Duration) {
         let ids = self.table.close();
         let stopping = join_all(ids.iter().map(async |(id, engine)| {
@@ -82,8 +81,7 @@ impl Pool {
         }
     }
 
-    /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine
-    /// answered.
+    /// Parks running containers of earlier daemons of this home. Returns whether the engine responded.
     async fn find(&self) -> bool {
         let engine = self.table.newest().0;
         let ids = match engine.running().await {
@@ -102,7 +100,7 @@ impl Pool {
         true
     }
 
-    /// Takes away what was parked for too long, and what is too many.
+    /// Removes containers that were parked for too long or exceed the limit.
     async fn tidy(&self) {
         let PoolRules { idle_timeout, replicas, .. } = self.table.newest().1;
         let mut stale = self.table.parked_since(idle_timeout);
@@ -112,13 +110,13 @@ impl Pool {
         }
     }
 
-    /// Takes one away if it is still parked.
+    /// Removes a container if it is still parked.
     async fn retire(&self, id: &BoxId) {
         let _alone = self.table.alone(id).await;
         if let Some(engine) = self.table.take_parked(id)
             && !stop(&*engine, id).await
         {
-            // It may be there still: it is looked at again later.
+            // It may still exist: check it again later.
             self.table.park_found(id, &engine);
         }
     }
@@ -151,8 +149,7 @@ impl Pool {
         Ok(sandbox)
     }
 
-    /// Returns the thread's container if it can still be used: what was made to another order, and what is
-    /// dead, is taken away first.
+    /// Returns the thread's container if it is usable; an outdated or dead one is removed.
     async fn there(&self, id: &BoxId, entry: ContainerEntry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
         let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == placed(mounts);
         if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)
@@ -162,7 +159,7 @@ impl Pool {
             return Some(sandbox);
         }
         self.table.remove(id);
-        // One that was found only is the engine's to judge.
+        // An adopted container is checked by the engine.
         if entry.found && Arc::ptr_eq(&entry.engine, &self.engine) {
             return None;
         }
@@ -171,7 +168,7 @@ impl Pool {
         None
     }
 
-    /// Takes parked containers away until there is room for one more, or none is parked.
+    /// Removes parked containers until there is room for one more, or none is parked.
     async fn make_room(&self, id: &BoxId) {
         // The new one is counted already.
         for other in self.table.surplus(self.rules.replicas, &[]) {
@@ -184,14 +181,14 @@ impl Pool {
     }
 }
 
-/// Returns mounts with the inodes of their folders: a container goes on to show the folder that it began with, also
-/// where another one has taken its place, as a skill's new version does.
+/// Returns mounts with the inodes of their folders: a container keeps showing the original folder after it was
+/// replaced, for example by a new version of a skill.
 fn placed(mounts: &[Mount]) -> Vec<(Mount, u64)> {
     let inode = |mount: &Mount| std::fs::metadata(&mount.host).map_or(0, |meta| meta.ino());
     mounts.iter().map(|mount| (mount.clone(), inode(mount))).collect()
 }
 
-/// Stops a container; says in the log if it cannot be.
+/// Stops a container; logs a failure.
 async fn stop(engine: &dyn ContainerEngine, id: &BoxId) -> bool {
     let stopped = engine.stop(id).await;
     if let Err(error) = &stopped {

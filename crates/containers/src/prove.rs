@@ -1,31 +1,30 @@
-//! Makes a container and tries to break out of it, and says how that went: what `pudu doctor` shows. The tests try
-//! more, on a real engine where there is one.
+//! Creates a container, attempts to escape from it and reports the results for `pudu doctor`. The tests make more
+//! attempts, on a real engine if available.
 
 use crate::{DockerEngine, DockerSettings, ExecMethod, Pool, PoolRules};
 use pudu_base::{Network, SandboxError, SandboxProvider, ShellCommand, ThreadFolder};
 use pudu_sandbox::{Folders, LocalSandboxes, Options, Proof};
 use std::{path::Path, sync::Arc, time::Duration};
 
-/// How long one attempt may take.
+/// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long the container may take to stop.
+/// Timeout to stop the container.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// When an attempt counts.
+/// When an attempt is a proof.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     /// Always.
     Always,
-    /// If commands have no rights: in the all-in-one image they may become root of their container.
+    /// If commands have no capabilities: in the all-in-one image they may become root of their container.
     Plain,
-    /// Besides, where root of the container is nobody's user on the machine.
+    /// In addition, if root of the container is not a user of the machine.
     Nobody,
-    /// If there is no network.
+    /// If there is no network access.
     Apart,
 }
 
-/// Attempts to escape, each with the command that prints `ESCAPED` if it works. `SECRET` stands for a file of
-/// the daemon's.
+/// Attempts to escape, each with a command that prints `ESCAPED` on success. `SECRET` stands for a file of the daemon.
 const ATTEMPTS: &[(&str, When, &str)] = &[
     ("read a file of the daemon", When::Always, "cat SECRET && echo ESCAPED"),
     ("find the engine's socket", When::Always, "test -S /var/run/docker.sock && echo ESCAPED"),
@@ -49,11 +48,11 @@ const ATTEMPTS: &[(&str, When, &str)] = &[
     ("reach the network", When::Apart, "test $(tail -n +3 /proc/net/dev | wc -l) -gt 1 && echo ESCAPED"),
 ];
 
-/// Makes a container for a thread below an existing folder of the daemon's home, runs a command in it, and tries each
-/// way out. The container is gone after this.
+/// Creates a container for a thread below an existing folder of the daemon's home, runs a command in it, tries each
+/// attempt to escape, and removes the container.
 ///
 /// # Errors
-/// When there is nothing to try.
+/// When no container can be created.
 pub async fn prove(settings: DockerSettings, folder: &Path) -> Result<Vec<Proof>, SandboxError> {
     let secret = folder.join("secret");
     let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };

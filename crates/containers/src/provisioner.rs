@@ -1,8 +1,7 @@
-//! Sandboxes that a provisioner makes: DeerFlow's service in front of a cluster. It is asked over its REST API for a
-//! sandbox, answers with an address, and there the all-in-one image's API does the rest.
+//! Sandboxes of a provisioner: DeerFlow's service in front of a cluster. Its REST API creates a sandbox and returns an
+//! address, where the all-in-one image's API is served.
 //!
-//! Deliberately absent: everything that the provisioner decides itself (image, limits, network, its own
-//! skills).
+//! Deliberately absent: everything that the provisioner decides (image, limits, network, its own skills).
 
 mod api;
 
@@ -20,52 +19,51 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-/// How long a sandbox may take to answer before it is given up: the cluster may have to fetch its image.
+/// Timeout for a sandbox to respond, including pulling its image.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often the provisioner is asked meanwhile whether there is any hope.
+/// Interval between status requests to the provisioner meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// The longest name of a thread that is sent.
+/// Maximum length of a thread's name, in characters.
 const NAME: usize = 63;
 
 /// Settings of a provisioner.
 #[derive(Clone, Debug)]
 pub struct ProvisionerSettings {
-    /// Its address.
+    /// Address of the provisioner.
     pub url: Url,
-    /// Its key, if it wants one.
+    /// Key, if the provisioner requires one.
     pub key: Option<SecretString>,
-    /// Whether its sandboxes show the very folders that threads have on this machine. Otherwise files go over the
-    /// sandbox's API.
+    /// Whether its sandboxes mount the threads' folders of this machine. Otherwise files use the sandbox's API.
     pub shared: bool,
     /// The folders of threads.
     pub folders: Folders,
-    /// Folders of the cluster's nodes that all threads find.
+    /// Folders of the cluster's nodes that are mounted in all sandboxes.
     pub mounts: Vec<Mount>,
-    /// Environment variables of commands, besides the image's own.
+    /// Environment variables of commands, in addition to the image's.
     pub environment: Vec<(String, String)>,
-    /// How much is fetched of what commands put into `outputs`, in bytes.
+    /// Maximum total size of fetched outputs, in bytes.
     pub most: u64,
 }
 
-/// An engine that asks a provisioner.
+/// An engine that uses a provisioner.
 pub struct ProvisionerEngine {
     settings: ProvisionerSettings,
     api: OnceLock<Arc<ProvisionerApi>>,
-    /// Killings that nobody waits for.
+    /// Tasks that kill abandoned commands.
     tasks: TaskTracker,
 }
 
 impl ProvisionerEngine {
-    /// Prepares an engine. The provisioner is asked when the first sandbox is wanted.
+    /// Creates an engine. The provisioner is not contacted before the first sandbox is needed.
     #[must_use]
     pub fn new(settings: ProvisionerSettings) -> Self {
         Self { settings, api: OnceLock::new(), tasks: TaskTracker::new() }
     }
 
-    /// Asks whether the provisioner is there, and whether it takes the key; returns how many sandboxes it has.
+    /// Checks whether the provisioner responds and accepts the key; returns its number of sandboxes.
     ///
     /// # Errors
-    /// When it is not, or does not.
+    /// When either check fails.
     pub async fn examine(&self) -> Result<usize, SandboxError> {
         let api = self.api()?;
         api.health().await?;
@@ -99,7 +97,7 @@ impl ProvisionerEngine {
         Ok(Arc::new(Apart::new(Arc::new(aio), order.files.clone(), files, self.settings.most)))
     }
 
-    /// Has the sandbox made; one that has come to its end is made anew.
+    /// Creates the sandbox; one that has ended is replaced.
     async fn make(&self, api: &ProvisionerApi, order: &Order) -> Result<SandboxResponse, ProvisionerError> {
         let thread = self.thread(order)?;
         let wanted = || SandboxRequest {
@@ -119,7 +117,7 @@ impl ProvisionerEngine {
         }
     }
 
-    /// Waits until the sandbox answers.
+    /// Waits until the sandbox responds.
     async fn wait(&self, api: &ProvisionerApi, id: &BoxId, aio: &Aio) -> Result<(), ProvisionerError> {
         let deadline = Instant::now() + START_TIMEOUT;
         while !aio.wait(POLL_INTERVAL).await {
@@ -128,7 +126,7 @@ impl ProvisionerEngine {
                     return Err(hopeless(&status));
                 }
                 Err(ProvisionerError::Missing) => return Err(hopeless("NotFound")),
-                // It can be as good as before, and it may be the provisioner alone that is away.
+                // The sandbox may be fine, with only the provisioner unavailable.
                 Ok(_) | Err(ProvisionerError::Away(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
@@ -143,8 +141,8 @@ impl ProvisionerEngine {
         Ok(())
     }
 
-    /// Returns what the provisioner calls the thread: as its folder is called here, because it shows the folder of
-    /// that name. It takes letters, digits, `-` and `_` only.
+    /// Returns the provisioner's name of the thread: the name of its folder here, because the provisioner mounts the
+    /// folder of that name. Only letters, digits, `-` and `_` are allowed.
     fn thread(&self, order: &Order) -> Result<String, ProvisionerError> {
         let own = order.mounts.first().and_then(|own| own.host.parent()).and_then(Path::file_name);
         let folder = own.unwrap_or_default().to_string_lossy();
@@ -158,19 +156,19 @@ impl ProvisionerEngine {
         Ok(name)
     }
 
-    /// Returns what a sandbox shows, for whoever judges paths.
+    /// Returns the mounts of a sandbox, to check paths.
     fn shown(&self, order: &Order) -> Vec<Mount> {
         let mut shown: Vec<Mount> = self.settings.mounts.clone();
         shown.extend(order.mounts.iter().filter(|mount| !self.settings.mounts.contains(mount)).cloned());
         shown
     }
 
-    /// Looks whether the sandbox shows the thread's folder of this machine, as the configuration says.
+    /// Checks whether the sandbox shows the thread's folder of this machine, as configured.
     async fn same_folder(&self, order: &Order, aio: &Aio) -> Result<(), SandboxError> {
         let name = format!("/mnt/user-data/workspace/.{}", crate::word()?);
         order.files.write(&name, b"seen", false).await?;
         let seen = aio.read(&name, 16).await;
-        // Whoever sees it can remove it; nobody misses it otherwise.
+        // A sandbox that sees the file can remove it; a leftover file is harmless.
         let script = format!("rm -f -- {name}");
         aio.exec(&pudu_base::ShellCommand { script, timeout: POLL_INTERVAL }).await.ok();
         match seen {
@@ -184,8 +182,8 @@ impl ProvisionerEngine {
         }
     }
 
-    /// Returns the names of the sandboxes that threads of this home have: the provisioner has others' as well, and
-    /// does not say whose they are.
+    /// Returns the IDs of the sandboxes of this home's threads: the provisioner also lists those of others, without
+    /// their owner.
     async fn ours(&self) -> Vec<BoxId> {
         let users = self.settings.folders.home().join("users");
         let names = |folder: PathBuf| {

@@ -1,4 +1,4 @@
-//! Pods against a simulated cluster, in which commands really run.
+//! Pods of a simulated cluster whose commands really run.
 #![cfg(feature = "kubernetes")]
 #![allow(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
 
@@ -16,9 +16,9 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Whom the threads' files belong to where the test is root; nobody has this number.
+/// Owner of the threads' files if the test runs as root; an unused user.
 const USER: (u32, u32) = (65533, 65533);
-/// Nothing that a test waits for takes longer.
+/// Timeout of everything that a test waits for.
 const SOON: Duration = Duration::from_secs(20);
 
 struct House {
@@ -28,7 +28,7 @@ struct House {
     places: LocalSandboxes,
 }
 
-/// A house and its cluster; `None`, and a word, where no namespaces can be had.
+/// A house and its cluster; `None` with a note if namespaces are unavailable.
 async fn house() -> Option<House> {
     if !Cluster::possible().await {
         return None;
@@ -78,7 +78,7 @@ impl House {
         format!("pudu-{}", BoxId::of(&"t".into()))
     }
 
-    /// Waits until a Pod's processes are as wanted.
+    /// Waits until a Pod's processes meet a condition.
     async fn until(&self, wanted: impl Fn(&[String]) -> bool) {
         let begun = Instant::now();
         loop {
@@ -127,7 +127,7 @@ async fn a_command_runs_in_a_pod_and_shares_the_threads_folder() {
     };
     assert_eq!(done, expect);
     assert_eq!(sandbox.read("/mnt/user-data/outputs/out.txt", 100).await.unwrap(), b"report\n");
-    // Quotes, new lines and what looks like arguments are the script's own.
+    // Quotes, line breaks and apparent arguments reach the script unchanged.
     let odd = run(&sandbox, "printf '%s|' \"a b\" '$x' -- \"\n\"\necho ü\n\n").await;
     assert_eq!(odd.stdout, "a b|$x|--|\n|ü\n");
 }
@@ -261,7 +261,7 @@ async fn a_child_in_the_background_does_not_hang_the_call_and_ends_with_it() {
     let begun = Instant::now();
     let done = run(&sandbox, "sleep 98760021 & setsid sleep 98760022 & echo done").await;
     assert_eq!((done.stdout.as_str(), done.code), ("done\n", Some(0)));
-    // One that hides keeps the streams of the exec open, as on a real node.
+    // A hidden process keeps the streams of the exec open, as on a real node.
     let done = run(&sandbox, "env -i setsid sleep 98760023 & sleep 0.2; echo done").await;
     assert_eq!((done.stdout.as_str(), done.code), ("done\n", Some(0)));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
@@ -287,7 +287,7 @@ async fn what_a_signal_ended_has_no_code_and_odd_codes_are_kept() {
     let sandbox = house.open().await;
     assert_eq!(run(&sandbox, "kill -9 $$").await.code, None);
     assert_eq!(run(&sandbox, "exit 255").await.code, Some(255));
-    // Its own shell's parent is what tells the code; a command that ends it says nothing any more.
+    // The parent shell reports the exit code; a command that kills it has none.
     assert_eq!(run(&sandbox, "kill -9 $PPID; sleep 5").await.code, None);
     assert_eq!(run(&sandbox, "echo on").await.stdout, "on\n");
 }
@@ -297,7 +297,7 @@ async fn a_restart_finds_the_pod_and_ends_what_ran_in_it() {
     let Some(house) = house().await else { return };
     let (order, before) = (house.order("t").await, house.engine());
     let (first, ended) = (order.clone(), Arc::new(tokio::sync::Notify::new()));
-    // A daemon with a runtime of its own: when that is gone, nothing of it is left to kill anything.
+    // A daemon with its own runtime: after its end, it can kill nothing.
     let daemon = std::thread::spawn({
         let ended = ended.clone();
         move || {
@@ -422,8 +422,8 @@ async fn what_is_wrong_is_told_with_its_mend() {
     check(refusal(long), &["too long", "write it to a file"]);
 }
 
-/// On a real cluster, with one command: see docs/sandbox.md. Without one the simulated cluster is tried, whose
-/// containers have no filter of calls.
+/// On a real cluster, with one command: see docs/sandbox.md. Otherwise on the simulated cluster, whose containers have
+/// no seccomp filter.
 #[tokio::test]
 async fn no_way_out_works() {
     if let Some(place) = std::env::var_os("PUDU_TEST_KUBERNETES") {
@@ -441,8 +441,7 @@ async fn ways_out(sandbox: &dyn Sandbox) -> Vec<&'static str> {
     proofs.into_iter().filter(|proof| proof.broken.is_some()).map(|proof| proof.attempt).collect()
 }
 
-/// Takes `claim NAME HOME` or `host PATH HOME`: what holds the folder HOME of this machine in the cluster that the
-/// kubeconfig names.
+/// Takes `claim NAME HOME` or `host PATH HOME`: the volume with this machine's folder HOME in the kubeconfig's cluster.
 async fn on_a_real_cluster(place: &str) {
     let [kind, name, home] = place.split(' ').collect::<Vec<_>>()[..] else {
         panic!("PUDU_TEST_KUBERNETES is `claim NAME HOME` or `host PATH HOME`");

@@ -1,4 +1,4 @@
-//! Sandboxes of a simulated provisioner, in which commands really run.
+//! Sandboxes of a simulated provisioner whose commands really run.
 #![allow(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
 
 use pudu_base::{DirEntry, Exec, Killed, Sandbox, SandboxError, ShellCommand, ThreadFolder};
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 
-/// The user of the image, whom folders that are shared belong to.
+/// User of the image, which owns shared folders.
 const USER: (u32, u32) = (1000, 1000);
 
 struct House {
     service: Service,
     home: TempDir,
-    /// What the provisioner shows; the home where folders are shared.
+    /// Contents of the provisioner's sandboxes; the home if folders are shared.
     _there: TempDir,
     settings: ProvisionerSettings,
     places: LocalSandboxes,
 }
 
-/// A house and its provisioner; `None`, and a word, where no namespaces can be had.
+/// A house and its provisioner; `None` with a note if namespaces are unavailable.
 async fn house(shared: bool) -> Option<House> {
     if !Cluster::possible().await {
         return None;
@@ -67,7 +67,7 @@ impl House {
         self.engine().start(&self.order("t").await).await.unwrap()
     }
 
-    /// What people put there, and what they find, on this machine.
+    /// Path of a thread's file on this machine.
     fn own(&self, name: &str) -> std::path::PathBuf {
         self.home.path().join("users/default/threads/t/user-data").join(name)
     }
@@ -104,10 +104,10 @@ async fn what_people_send_reaches_commands_and_what_commands_make_reaches_people
         ("from peoplehello\n/mnt/user-data/workspace\n", Some(3), None)
     );
     assert_eq!(std::fs::read_to_string(house.own("outputs/sub/ü.txt")).unwrap(), "made\n");
-    // What changed is fetched again, also within a second and at the same size.
+    // Changed files are fetched again, also within a second and with the same size.
     run(&sandbox, "echo Made > ../outputs/sub/ü.txt").await;
     assert_eq!(std::fs::read_to_string(house.own("outputs/sub/ü.txt")).unwrap(), "Made\n");
-    // What people change or take back, commands see.
+    // Commands see changed and removed uploads.
     std::fs::write(house.own("uploads/a b.txt"), "and again").unwrap();
     assert_eq!(run(&sandbox, "cat '../uploads/a b.txt'").await.stdout, "and again");
     std::fs::remove_file(house.own("uploads/a b.txt")).unwrap();
@@ -214,7 +214,7 @@ async fn the_provisioner_is_asked_as_it_wants_to_be() {
         "extra_mounts": [{"host_path": data.path(), "container_path": "/mnt/data", "read_only": true}],
     });
     assert_eq!(house.asked("POST"), [expect]);
-    // Somebody's odd name for a thread is made one that it takes.
+    // An invalid name of a thread is converted to a valid one.
     engine.start(&house.order("größe:1").await).await.unwrap();
     let name = house.asked("POST")[1]["thread_id"].as_str().unwrap().to_owned();
     assert!(name.starts_with("gr-") && !name.contains('.'), "{name}");
@@ -273,7 +273,7 @@ async fn a_command_that_takes_too_long_or_is_given_up_is_killed() {
     until(&["98770001", "98770002", "98770003", "98770004"], |count| count == 0).await;
 }
 
-/// Waits until as many of these `sleep`s run on this machine as wanted.
+/// Waits until the wanted number of these `sleep`s run on this machine.
 async fn until(words: &[&str], wanted: impl Fn(usize) -> bool) {
     let begun = std::time::Instant::now();
     let count = || {
@@ -344,7 +344,7 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_told_with_its_mend() {
     check(refusal(start(usual).await), &["422", "thread_id", "version"]);
     house.service.fail("POST", 302, "");
     check(refusal(start(usual).await), &["elsewhere", "sandbox.provisioner_url"]);
-    // Somebody else made it at the same time: it is looked up.
+    // It was created concurrently: it is looked up.
     house.service.fail("POST", 409, r#"{"detail": "already exists"}"#);
     start(usual).await.unwrap();
     house.service.fail("POST", 409, r#"{"detail": "already exists"}"#);

@@ -1,4 +1,4 @@
-//! The channels of a DeerFlow thread, brought to updates of a pudu thread.
+//! Converts the channels of a DeerFlow thread to updates of a pudu thread.
 
 use crate::{
     messages::{self, SkippedParts},
@@ -8,11 +8,11 @@ use pudu_base::{Compaction, Goal, Message, Reminder, ThreadState, Todo, Update};
 use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc};
 
-/// The id of the message in the place of what DeerFlow had summarized.
+/// ID of the message that replaces DeerFlow's summary.
 const SUMMARIZED: &str = "import-summarized";
-/// Takes out all messages before it.
+/// ID of a removal that removes all messages before it.
 const REMOVE_ALL: &str = "__remove_all__";
-/// Channels that hold what only DeerFlow's process needs, or what a pudu thread has from elsewhere.
+/// Channels with data that only DeerFlow's process needs, or that a pudu thread has from elsewhere.
 const OWN: &[&str] = &[
     "artifacts",
     "goal",
@@ -27,20 +27,20 @@ const OWN: &[&str] = &[
     "viewed_images",
 ];
 
-/// A thread as its newest checkpoint has it.
+/// A thread, read from its newest checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct ReadThread {
     /// Its title, if it has one.
     pub(crate) title: Option<String>,
-    /// Its updates, from nothing to its state.
+    /// Updates that build its state from nothing.
     pub(crate) updates: Vec<Update>,
-    /// Parts that were not taken.
+    /// Parts that were skipped.
     pub(crate) skipped: SkippedParts,
-    /// Channels with something in them that pudu has no place for.
+    /// Non-empty channels without an equivalent in pudu.
     pub(crate) left: Vec<String>,
 }
 
-/// Reads a thread's channels. `began` is when it began, in milliseconds since 1970.
+/// Reads a thread's channels. `began` is the start time, in milliseconds since 1970.
 pub(crate) fn read(channels: &Map<String, Value>, began: i64) -> ReadThread {
     let title = channels.get("title").and_then(Value::as_str).map(str::to_owned);
     let mut thread = ReadThread { title, ..ReadThread::default() };
@@ -109,7 +109,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Returns the tasks that can be read.
+/// Returns the readable to-do items.
 fn todos(value: Option<&Value>) -> Vec<Todo> {
     let todos = value.and_then(Value::as_array).into_iter().flatten();
     todos.filter_map(|todo| serde_json::from_value(todo.clone()).ok()).collect()
@@ -131,11 +131,11 @@ fn goal(value: Option<&Value>, began: i64) -> Option<Goal> {
     })
 }
 
-/// The `messages` channel, put together of writes as LangGraph's reducer does: a message with a known id takes its place,
-/// and a removal takes one out, or all before it.
+/// The `messages` channel, folded like LangGraph's reducer: a message with a known ID replaces the earlier one, and a
+/// removal removes one message, or all before it.
 #[derive(Default)]
 pub(crate) struct MessageFold {
-    /// Messages in order; those that were taken out leave a gap.
+    /// Messages in order; removed ones leave a gap.
     messages: Vec<Option<Value>>,
     places: HashMap<String, usize>,
 }
@@ -178,7 +178,7 @@ impl MessageFold {
     }
 }
 
-/// Returns the value that takes the place of a channel's whole, if a write has one.
+/// Returns the value that replaces a whole channel, if a write contains one.
 pub(crate) fn overwrite(write: &Value) -> Option<Value> {
     let fields = write.as_object()?;
     if fields.get(CLASS).and_then(Value::as_str) == Some("Overwrite") {
@@ -187,7 +187,7 @@ pub(crate) fn overwrite(write: &Value) -> Option<Value> {
     fields.get("__overwrite__").cloned()
 }
 
-/// Returns what has to be appended to a thread so that it becomes what the updates make of an empty one.
+/// Returns the updates that are missing in a thread to reach the state that the given updates build from nothing.
 pub(crate) fn missing(state: &ThreadState, updates: &[Update]) -> Vec<Update> {
     let wanted = ThreadState::fold(updates.iter().cloned());
     let gone = state.messages.keys().filter(|id| !wanted.messages.contains_key(*id)).cloned();

@@ -1,8 +1,8 @@
-//! The state of a thread, out of LangGraph's checkpoints: the newest one of the thread's own graph. Older ones are DeerFlow's
-//! history and stay behind.
+//! Reads the state of a thread from LangGraph's newest checkpoint of the thread's root graph. Older checkpoints are not
+//! imported.
 //!
-//! Three layouts are read: SQLite's, with all channels in the checkpoint; PostgreSQL's, with large ones beside it by
-//! version; and channels of deltas, which are put together of the newest snapshot and what was written since.
+//! Three layouts are supported: SQLite, with all channels in the checkpoint; PostgreSQL, with large channels in a
+//! separate table by version; and delta channels, which are rebuilt from the newest snapshot and later writes.
 
 use crate::{
     channels::{MessageFold, overwrite},
@@ -15,20 +15,20 @@ use std::collections::HashSet;
 
 /// The channel of messages.
 const MESSAGES: &str = "messages";
-/// Deltas are followed over no more checkpoints.
+/// Maximum number of checkpoints that deltas are followed over.
 const MAX_STEPS: usize = 20_000;
 
-/// Result of looking for a thread's state.
+/// Result of a search for a thread's state.
 pub(crate) enum FoundState {
-    /// There is none.
+    /// There is no state.
     Nothing,
-    /// It cannot be read.
+    /// The state cannot be read.
     Broken(String),
-    /// Its channels, and when it was written, as the checkpoint has it.
+    /// Channels, and the checkpoint's timestamp.
     Channels(Map<String, Value>, Option<String>),
 }
 
-/// Why a state cannot be read: the thread's fault, or the database's.
+/// Reason why a state cannot be read: an error of the thread or of the database.
 enum Trouble {
     Thread(String),
     Database(ImportError),
@@ -63,7 +63,7 @@ async fn channels(
         if channel.starts_with("__") || channel.contains(':') {
             continue;
         }
-        // What the checkpoint has in the place of such a value only says that there is one.
+        // The checkpoint contains only a placeholder for such a value.
         if let Some(value) = reader.blob(thread, channel, &version_text(version)).await? {
             channels.insert(channel.clone(), opened(&value)?);
         }
@@ -76,7 +76,7 @@ async fn channels(
     Ok((channels, at))
 }
 
-/// Puts the messages together of the newest snapshot before a checkpoint and what was written after it.
+/// Rebuilds the messages from the newest snapshot before a checkpoint and later writes.
 async fn replay(
     reader: &mut SourceReader,
     thread: &str,
@@ -119,7 +119,7 @@ async fn replay(
     Ok(messages.finish())
 }
 
-/// Returns the messages that a checkpoint has itself.
+/// Returns the messages that are stored in a checkpoint itself.
 async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Result<Option<Value>, Trouble> {
     if let Some(version) = part(checkpoint, "channel_versions").remove(MESSAGES)
         && let Some(value) = reader.blob(thread, MESSAGES, &version_text(&version)).await?
@@ -136,7 +136,7 @@ fn too_much() -> Trouble {
     ))
 }
 
-/// Returns an object in an object; an empty one where there is none.
+/// Returns a nested object, empty if missing.
 fn part(of: &Value, key: &str) -> Map<String, Value> {
     of.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! DeerFlow's database, SQLite or PostgreSQL, opened so that nothing can be written into it.
+//! DeerFlow's database, SQLite or PostgreSQL, opened read-only.
 //!
-//! An SQLite file with a log beside it is copied first, because reading it in place would write beside it. One that is
-//! written meanwhile is refused: DeerFlow has to rest.
+//! An SQLite file with a write-ahead log is copied first, because reading it in place would write next to it. A file
+//! that is being written is refused: DeerFlow has to be stopped.
 
 use crate::error::ImportError;
 use futures_util::TryStreamExt;
@@ -23,12 +23,12 @@ pub enum SourceDatabase {
     Postgres {
         /// Its URL, with the password.
         url: String,
-        /// The schema of DeerFlow's tables, where it is not the usual one.
+        /// Schema of DeerFlow's tables, if it is not the default one.
         schema: Option<String>,
     },
 }
 
-/// The URL has a password in it.
+/// The URL contains a password.
 impl fmt::Debug for SourceDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -40,36 +40,36 @@ impl fmt::Debug for SourceDatabase {
     }
 }
 
-/// A value larger than this is not read, in bytes: the statements below have the same number.
+/// Maximum size of a value, in bytes; the statements below contain the same number.
 const MAX_VALUE_BYTES: i64 = 32 * 1024 * 1024;
 
-/// A text of other rows than a thread's values is not larger, in bytes.
+/// Maximum size of a text in other rows, in bytes.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
-/// A thread is put together of so many values at most.
+/// Maximum number of values per thread.
 pub(crate) const MAX_THREAD_VALUES: usize = 200_000;
-/// A thread is put together of so many bytes at most.
+/// Maximum size of a thread's values, in bytes.
 pub(crate) const MAX_THREAD_BYTES: usize = 256 * 1024 * 1024;
 
-/// The database, to read from.
+/// A read-only connection to the database.
 pub(crate) struct SourceReader {
     connection: AnyConnection,
     tables: BTreeSet<String>,
     postgres: bool,
-    /// The file and when it was last written, to see whether somebody writes.
+    /// The file and its state when it was opened, to detect writes.
     watched: Option<(PathBuf, FileMarks)>,
-    /// So many values and bytes may still be read for the thread at hand.
+    /// Number of values and bytes that may still be read for the current thread.
     left: (usize, usize),
     _copy: Option<TempDir>,
 }
 
-/// Sizes and times of a database's file and of its log.
+/// Sizes and modification times of a database file and its log.
 type FileMarks = [Option<(u64, SystemTime)>; 2];
 
 /// A serialized value.
 pub(crate) struct StoredValue {
-    /// The serializer's tag.
+    /// Type tag of the serializer.
     pub(crate) kind: String,
-    /// Its bytes; `None` where there are too many.
+    /// Its bytes; `None` if there are too many.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -107,7 +107,7 @@ impl SourceReader {
         let place = copy.as_ref().map_or_else(|| file.to_owned(), |copy| copy.path().join("deerflow.db"));
         let url = url::Url::from_file_path(std::path::absolute(&place).unwrap_or(place));
         let url = url.map_err(|()| ImportError::Source(format!("{} cannot be a file", file.display())))?;
-        // The copy is nobody else's; the original is not to be touched.
+        // The copy is private; the original must not be changed.
         let how = if logged { "" } else { "?mode=ro&immutable=true" };
         let options: AnyConnectOptions =
             format!("sqlite://{}{how}", url.path()).parse().map_err(ImportError::database)?;
@@ -137,7 +137,7 @@ impl SourceReader {
         Ok(Self { connection, tables, postgres, watched, left, _copy: copy })
     }
 
-    /// Returns whether somebody wrote into the file since it was opened.
+    /// Checks that the file was not written since it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<(), ImportError> {
         match &self.watched {
             Some((file, before)) if marks(file) != *before => Err(ImportError::InUse(file.clone())),
@@ -149,18 +149,18 @@ impl SourceReader {
         self.tables.contains(table)
     }
 
-    /// Counts values anew: another thread is read from now on.
+    /// Resets the limits for another thread.
     pub(crate) fn begin_thread(&mut self) {
         self.left = (MAX_THREAD_VALUES, MAX_THREAD_BYTES);
     }
 
-    /// Returns whether more was read of the thread at hand than anybody needs.
+    /// Returns whether the limits of the current thread are exceeded.
     pub(crate) fn is_spent(&self) -> bool {
         self.left.0 == 0 || self.left.1 == 0
     }
 
-    /// Returns the rows of a statement on a table; none where there is no such table. A text that is too large is none, and
-    /// one that is no text is as [`text`] reads it.
+    /// Returns the rows of a statement; none if the table does not exist. A text that is too large is null, and invalid
+    /// text is converted by [`text`].
     pub(crate) async fn rows(
         &mut self,
         table: &str,
@@ -175,7 +175,7 @@ impl SourceReader {
         query.fetch_all(&mut self.connection).await.map_err(ImportError::database)
     }
 
-    /// Counts the rows of a table of DeerFlow's.
+    /// Counts the rows of a DeerFlow table.
     pub(crate) async fn count(&mut self, table: &str, sql: &'static str) -> Result<usize, ImportError> {
         let rows = self.rows(table, sql, &[]).await?;
         let count =
@@ -183,7 +183,7 @@ impl SourceReader {
         Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
     }
 
-    /// Returns the newest checkpoint of a thread's own graph.
+    /// Returns the newest checkpoint of a thread's root graph.
     pub(crate) async fn newest(&mut self, thread: &str) -> Result<Option<CheckpointRow>, ImportError> {
         let sql = match self.postgres {
             true => {
@@ -239,7 +239,7 @@ impl SourceReader {
         Ok(Some(CheckpointRow { id, parent, value }))
     }
 
-    /// Returns the values of channels that a PostgreSQL saver keeps beside its checkpoints: of one channel at a version.
+    /// Returns the value of a channel at a version, which a PostgreSQL saver stores outside of its checkpoints.
     pub(crate) async fn blob(
         &mut self,
         thread: &str,
@@ -259,7 +259,7 @@ impl SourceReader {
         self.left = (self.left.0.saturating_sub(1), self.left.1.saturating_sub(bytes));
     }
 
-    /// Returns what was written into a channel at a checkpoint, in the order in which it counts; `None` if it is too much.
+    /// Returns the writes to a channel at a checkpoint, in order; `None` if there are too many.
     pub(crate) async fn writes(
         &mut self,
         thread: &str,
@@ -314,7 +314,7 @@ fn stored(row: &AnyRow) -> Result<StoredValue, ImportError> {
     Ok(StoredValue { kind: kind.unwrap_or_else(|| "null".to_owned()), bytes })
 }
 
-/// Reads a text; what is no UTF-8 in it, and what PostgreSQL cannot keep, gives way to a mark.
+/// Reads a text; invalid UTF-8, and characters that PostgreSQL cannot store, are replaced.
 pub(crate) fn text(row: &AnyRow, column: &str) -> Result<Option<String>, ImportError> {
     let text = match row.try_get::<Option<String>, _>(column) {
         Ok(text) => text,
@@ -326,8 +326,8 @@ pub(crate) fn text(row: &AnyRow, column: &str) -> Result<Option<String>, ImportE
     Ok(text.map(|text| text.replace('\0', "\u{fffd}")))
 }
 
-/// Brings each `CAST(column AS TEXT)` of a statement to a form that gives nothing too large; of an SQLite file, whose texts
-/// may be anything, the bytes.
+/// Limits the size of each `CAST(column AS TEXT)` in a statement. For an SQLite file, whose texts may be invalid, it
+/// returns bytes.
 fn bounded(sql: &str, postgres: bool) -> String {
     const END: &str = " AS TEXT)";
     let (mut done, mut rest) = (String::new(), sql);
@@ -361,14 +361,14 @@ fn marks(file: &Path) -> FileMarks {
     [mark(file.to_owned()), mark(log_of(file))]
 }
 
-/// Returns the place of the log beside a database.
+/// Returns the path of a database's log.
 fn log_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// Copies a database and its log into a folder that goes when it is dropped.
+/// Copies a database and its log to a temporary folder.
 pub(crate) fn copied(file: &Path) -> std::io::Result<TempDir> {
     let folder = TempDir::new()?;
     let copy = folder.path().join("deerflow.db");

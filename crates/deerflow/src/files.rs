@@ -1,4 +1,4 @@
-//! Folders of another program, copied: plain files only, no link followed, nothing overwritten.
+//! Copies folders of another program: regular files only, without following links or overwriting files.
 
 use pudu_store::crash;
 use rustix::{
@@ -12,26 +12,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders are nested no deeper.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 32;
-/// A file is digested up to here, in bytes.
+/// Maximum size of the digested part of a file, in bytes.
 const MAX_DIGESTED_BYTES: u64 = 16 * 1024 * 1024;
-/// A folder that is copied has no more files.
+/// Maximum number of files per copied folder.
 const MAX_FILES: usize = 100_000;
 
 /// Result of copying a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CopiedFiles {
-    /// Files that are there now and were not before.
+    /// Number of newly copied files.
     pub(crate) new: usize,
-    /// Files that were there, of the same size.
+    /// Number of existing files of the same size.
     pub(crate) same: usize,
-    /// Places of what was not copied, each with the reason.
+    /// Paths that were skipped, with reasons.
     pub(crate) left: Vec<(PathBuf, &'static str)>,
 }
 
 impl CopiedFiles {
-    /// Describes what was left, if anything was.
+    /// Describes the skipped files, if any.
     pub(crate) fn note(&self) -> Option<String> {
         const SHOWN: usize = 5;
         let shown = self.left.iter().take(SHOWN).map(|(path, why)| format!("{}: {why}", path.display()));
@@ -43,7 +43,7 @@ impl CopiedFiles {
     }
 }
 
-/// Returns the parts of a folder that are no plain files, with the reasons.
+/// Returns the parts of a folder that are not regular files, with reasons.
 pub(crate) fn skipped(root: &Path, wanted: Selection) -> io::Result<CopiedFiles> {
     let mut skipped = CopiedFiles::default();
     for found in walk(root, wanted)? {
@@ -54,10 +54,10 @@ pub(crate) fn skipped(root: &Path, wanted: Selection) -> io::Result<CopiedFiles>
     Ok(skipped)
 }
 
-/// Reads a plain file up to a size. Returns `None` if there is none.
+/// Reads a regular file up to a maximum size. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// The reason why the file is left: it is a link, no plain file, too large, or cannot be read.
+/// The reason to skip the file: it is a link, not a regular file, too large or unreadable.
 pub fn read_plain(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, &'static str> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => return Err("it is a link"),
@@ -67,7 +67,7 @@ pub fn read_plain(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, &'stat
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(_) => return Err("it cannot be read"),
     }
-    // The file may have become another one since.
+    // The file may have been replaced since.
     let mut bytes = Vec::new();
     let read = open(path).and_then(|file| file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
     match read {
@@ -77,16 +77,16 @@ pub fn read_plain(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, &'stat
     }
 }
 
-/// Copies a file with its holes: a range that was never written takes no space in the copy either.
+/// Copies a sparse file: unwritten ranges take no space in the copy either.
 fn copy_with_holes(source: &mut File, copy: &mut File) -> io::Result<()> {
     let size = source.metadata()?.len();
     let mut at = 0;
     while at < size {
         let begin = match seek(&*source, SeekFrom::Data(at)) {
             Ok(begin) => begin,
-            // Only a hole is left.
+            // The rest is a hole.
             Err(Errno::NXIO) => break,
-            // A file system that knows no holes.
+            // A file system without support for holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(error) => return Err(error.into()),
         };
@@ -97,17 +97,17 @@ fn copy_with_holes(source: &mut File, copy: &mut File) -> io::Result<()> {
         at = end;
     }
     copy.flush()?;
-    // Bytes that came meanwhile are not lost, and a hole at the end counts.
+    // Bytes appended meanwhile are copied, and a trailing hole is kept.
     let written = copy.stream_position()?;
     copy.set_len(size.max(written))
 }
 
-/// Files of a folder, told by their places in it.
+/// Files of a folder, selected by their relative paths.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection {
-    /// Whether a folder is looked into.
+    /// Whether a folder is entered.
     pub(crate) enter: fn(&Path) -> bool,
-    /// Whether a file is taken.
+    /// Whether a file is copied.
     pub(crate) take: fn(&Path) -> bool,
 }
 
@@ -116,7 +116,7 @@ impl Selection {
     pub(crate) const ALL: Self = Self { enter: |_| true, take: |_| true };
 }
 
-/// A copier, which writes each file aside first: a name never stands for half a file.
+/// Copies each file to a temporary path first, so that no partial file gets the final name.
 pub(crate) struct Copier {
     aside: PathBuf,
     /// Whether nothing is written.
@@ -124,12 +124,12 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// Names a folder on the file system of what is written.
+    /// Creates a copier with a temporary folder on the target's file system.
     pub(crate) fn new(aside: PathBuf, dry_run: bool) -> Self {
         Self { aside, dry_run }
     }
 
-    /// Copies files of a folder.
+    /// Copies selected files of a folder.
     pub(crate) fn copy(&self, from: &Path, to: &Path, wanted: Selection) -> io::Result<CopiedFiles> {
         let mut copied = CopiedFiles::default();
         if from == to || same_folder(from, to) {
@@ -177,7 +177,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Writes a file's copy aside, and moves it into its place.
+    /// Copies a file to a temporary path and renames it.
     fn put(&self, source: &mut File, target: &Path) -> io::Result<()> {
         let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
         make(&self.aside)?;
@@ -197,15 +197,15 @@ impl Copier {
     }
 }
 
-/// Returns whether a folder on the way from a root to a place below it is a link, or no folder.
+/// Returns whether a folder between a root and a path below it is a link or not a folder.
 fn leads_away(root: &Path, place: &Path) -> bool {
     let folders = place.ancestors().skip(1).map(|folder| root.join(folder));
-    // Nobody else writes there: no daemon of that home runs meanwhile.
+    // No other process writes there: no daemon of that home is running.
     let odd = |folder: PathBuf| fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir());
     folders.into_iter().any(odd)
 }
 
-/// A file below a folder, by its place there.
+/// A file below a folder, with its relative path.
 enum WalkedFile {
     Plain(PathBuf),
     Left(PathBuf, &'static str),
@@ -215,7 +215,7 @@ fn same_folder(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Opens a plain file that is no link.
+/// Opens a regular file without following links.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -225,7 +225,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Lists files below a folder, in order; nothing where there is none.
+/// Lists the files below a folder in order; none if it does not exist.
 fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<WalkedFile>> {
     let (mut found, mut open) = (Vec::new(), vec![(PathBuf::new(), 0)]);
     match fs::symlink_metadata(root) {
@@ -257,14 +257,14 @@ fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<WalkedFile>> {
     Ok(found)
 }
 
-/// Returns a digest over files of a folder; `None` where there are none.
+/// Returns a digest of selected files of a folder; `None` if there are none.
 pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String>> {
     let mut lines = Vec::new();
     for found in walk(root, wanted)? {
         if let WalkedFile::Plain(path) = found {
             let (file, mut bytes) = (open(&root.join(&path))?, Vec::new());
             let size = file.metadata()?.len();
-            // Of a larger file its beginning and its size have to do.
+            // Of larger files, only the beginning and the size are digested.
             file.take(MAX_DIGESTED_BYTES).read_to_end(&mut bytes)?;
             lines.push(format!("{} {size} {}", path.display(), pudu_base::digest(&bytes)));
         }
@@ -273,7 +273,7 @@ pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String
     Ok((!lines.is_empty()).then(|| pudu_base::digest(lines.join("\n"))))
 }
 
-/// Lists the folders in a folder by name; nothing where there is none. Links are none.
+/// Lists the subfolders of a folder by name, without links; none if it does not exist.
 pub(crate) fn folders(root: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! A DeerFlow home on disk: which folder it is, and which files belong to it.
+//! A DeerFlow home on disk: its folder and its files.
 
 use crate::error::ImportError;
 use std::{
@@ -13,17 +13,17 @@ pub struct DeerFlowHome {
     pub folder: PathBuf,
     /// The configuration, if it was found.
     pub config: Option<PathBuf>,
-    /// The file of MCP servers and switches, if it was found.
+    /// The file of MCP servers and skill switches, if it was found.
     pub extensions: Option<PathBuf>,
     /// The folder of skills, if it was found.
     pub skills: Option<PathBuf>,
 }
 
 impl DeerFlowHome {
-    /// Finds it in the folder that somebody names: that of the project, or the home itself.
+    /// Finds the home at this path: the project's folder, or the home itself.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no home.
     pub fn find(dir: &Path) -> Result<Self, ImportError> {
         match dir.metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -38,14 +38,14 @@ impl DeerFlowHome {
         };
         let folder = below.iter().find(is_home).ok_or_else(|| ImportError::NoHome(dir.to_owned()))?.clone();
         let around: Vec<PathBuf> = folder.ancestors().take(3).map(Path::to_path_buf).collect();
-        // Neither is looked for above the folder that was named.
+        // Parent folders are not searched.
         let around: Vec<PathBuf> =
             around.into_iter().filter(|place| place.starts_with(dir) || folder == *dir).collect();
         let find = |names: &[&str], is_wanted: fn(&PathBuf) -> bool| {
             let places = around.iter().flat_map(|place| names.iter().map(move |name| place.join(name)));
             places.into_iter().find(is_wanted)
         };
-        // One that is no plain file is reported.
+        // Unusual files are reported later.
         let is_there = |file: &PathBuf| file.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
         Ok(Self {
             config: find(&["config.yaml"], |file| file.is_file()),
@@ -55,7 +55,7 @@ impl DeerFlowHome {
         })
     }
 
-    /// Returns the place of the database by default.
+    /// Returns the default path of the database.
     #[must_use]
     pub fn usual_database(&self) -> PathBuf {
         self.folder.join("data").join("deerflow.db")

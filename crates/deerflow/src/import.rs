@@ -1,4 +1,4 @@
-//! The import, kind by kind: people first, because everything else is theirs.
+//! The import, one kind of item after another: users first, because everything else belongs to them.
 
 mod agents;
 mod memory;
@@ -22,33 +22,33 @@ use std::{
     path::PathBuf,
 };
 
-/// A place's conversation, as pudu names it.
+/// A conversation in pudu's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The conversation's key.
     pub key: String,
-    /// The message with which its chain begins, where answers to messages continue it.
+    /// ID of the first message of its chain, on platforms with reply chains.
     pub message: Option<String>,
-    /// The room whose the thread is, unless one person talks there alone or began a chain.
+    /// The room that owns the thread, unless it belongs to one user.
     pub room: Option<UserId>,
 }
 
-/// Where things go.
+/// Target of an import.
 #[derive(Clone)]
 pub struct ImportTarget {
     /// The store.
     pub db: Db,
     /// The home.
     pub home: PathBuf,
-    /// Numbers that memory works by.
+    /// Options of the memory.
     pub memory: MemoryOptions,
-    /// Names the conversation of an account's chat, and of a topic in it.
+    /// Returns the conversation of an account's chat, or of a topic in it.
     pub place: fn(account: &str, chat: &str, topic: Option<&str>) -> Place,
-    /// Whether no file is written. The store is then a copy of the real one.
+    /// Whether nothing is written. The store is then a copy of the real one.
     pub dry_run: bool,
 }
 
-/// An import at work.
+/// An import in progress.
 struct Import<'a> {
     source: &'a DeerFlowHome,
     target: &'a ImportTarget,
@@ -56,15 +56,15 @@ struct Import<'a> {
     copier: Copier,
     notes: HashMap<(String, String), ImportNote>,
     report: ImportReport,
-    /// Users of whom it was told that they were forgotten.
+    /// Users that were reported as deleted.
     told: HashSet<UserId>,
     now: i64,
 }
 
-/// Moves everything in. `now` is in milliseconds since 1970.
+/// Imports everything. `now` is in milliseconds since 1970.
 ///
 /// # Errors
-/// When DeerFlow's database or pudu's store fail, or DeerFlow writes meanwhile.
+/// When DeerFlow's database or pudu's store fails, or DeerFlow is running.
 pub async fn import(
     source: &DeerFlowHome,
     database: Option<&SourceDatabase>,
@@ -109,7 +109,7 @@ impl Import<'_> {
         self.notes.get(&(kind.to_owned(), item.to_owned()))
     }
 
-    /// Returns whether a user was forgotten here, which is told once.
+    /// Returns whether a user was deleted here, which is reported once.
     fn is_forgotten(&mut self, user: &UserId) -> bool {
         let mark = digest(user.as_str());
         let forgotten = self.note_of(FORGOTTEN_NOTE, &mark).is_some();
@@ -129,7 +129,7 @@ impl Import<'_> {
         Ok(self.target.db.note_import(note, self.now).await?)
     }
 
-    /// Names what pudu has no place for.
+    /// Reports items without an equivalent in pudu.
     async fn others(&mut self) -> Result<(), ImportError> {
         let tables = [
             ("runs", "SELECT COUNT(*) FROM runs", "their messages are in the threads"),
@@ -157,7 +157,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns the user of an id as DeerFlow has it; the local one of none.
+/// Returns the user of a DeerFlow ID; the local user if there is none.
 fn user_of(raw: Option<&str>) -> UserId {
     raw.and_then(|raw| UserId::of(raw).ok()).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! Moving in from DeerFlow: its home is read, and nothing in it is changed.
+//! Imports a DeerFlow home, which is not changed.
 //!
-//! Each thing is written in one step together with the note that it was, or is a file that is there or not: whoever is
-//! killed begins again and does nothing twice. A thing that cannot be taken is a line of the [`ImportReport`] and stops
+//! Each item is written in one transaction with a note of its import, or is a file that exists or not: an interrupted
+//! import resumes and repeats nothing. An item that cannot be imported is an entry of the [`ImportReport`] and stops
 //! nothing else.
 //!
-//! Deliberately absent: the configuration, which the daemon reads itself, and passwords' meaning.
+//! Deliberately absent: the configuration, which the daemon reads itself, and the verification of passwords.
 
 mod channels;
 mod checkpoint;

@@ -1,7 +1,7 @@
-//! LangChain's messages, brought to pudu's.
+//! Converts LangChain messages to pudu messages.
 //!
-//! Notes that DeerFlow wrote to its model (the date, memory, reminders) are not taken: pudu writes its own. Signed thoughts
-//! are not taken either: only the provider of the model that made them reads them, and it does without.
+//! Notes from DeerFlow to its model (date, memory, reminders) are skipped: pudu writes its own. Signed reasoning is
+//! skipped too: only the provider of the original model accepts it, and it is optional.
 
 use crate::value::CLASS;
 use pudu_base::{
@@ -10,18 +10,18 @@ use pudu_base::{
 };
 use serde_json::{Map, Value, json};
 
-/// Part of a thread that was not taken, counted.
+/// Number of skipped parts of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SkippedParts {
     /// Notes of DeerFlow to its model.
     pub(crate) notes: usize,
-    /// Pictures inside messages.
+    /// Images inside messages.
     pub(crate) images: usize,
-    /// Messages of a kind that nobody knows.
+    /// Messages of an unknown kind.
     pub(crate) unknown: usize,
 }
 
-/// Reads a message; `None` for one that is not taken. `number` names one without an id.
+/// Reads a message; `None` if it is skipped. `number` identifies a message without an ID.
 pub(crate) fn read(value: &Value, number: usize, skipped: &mut SkippedParts) -> Option<Message> {
     let Value::Object(fields) = value else {
         skipped.unknown += 1;
@@ -48,12 +48,12 @@ pub(crate) fn id(fields: &Map<String, Value>) -> Option<&str> {
     text_of(fields, "id").filter(|id| !id.is_empty())
 }
 
-/// Returns whether a message takes another one out.
+/// Returns whether a message removes another one.
 pub(crate) fn is_removal(fields: &Map<String, Value>) -> bool {
     kind(fields) == "remove"
 }
 
-/// Returns the kind of a message, told by its type or its class.
+/// Returns the kind of a message, from its type or its class.
 fn kind(fields: &Map<String, Value>) -> &'static str {
     let class = text_of(fields, "type").or_else(|| text_of(fields, CLASS)).unwrap_or_default().to_lowercase();
     let kinds = ["human", "ai", "tool", "system", "remove"];
@@ -87,7 +87,7 @@ fn human(fields: &Map<String, Value>, id: &MessageId, skipped: &mut SkippedParts
     Some(human)
 }
 
-/// Returns the files that DeerFlow notes beside a message.
+/// Returns the files that DeerFlow attached to a message.
 fn files(value: Option<&Value>) -> Vec<SharedFile> {
     let file = |file: &Value| {
         let text = |key: &str| file.get(key).and_then(Value::as_str);
@@ -100,7 +100,7 @@ fn files(value: Option<&Value>) -> Vec<SharedFile> {
     value.and_then(Value::as_array).map(|files| files.iter().filter_map(file).collect()).unwrap_or_default()
 }
 
-/// Returns the words of a message: its text, or those of its parts that are text.
+/// Returns the text of a message, or of its text parts.
 fn content(fields: &Map<String, Value>, skipped: &mut SkippedParts) -> String {
     match fields.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -140,7 +140,7 @@ fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedPa
     Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage, failure: None }
 }
 
-/// Returns why a model failed for which DeerFlow, or pudu in its form, wrote an answer. `None` for any other message.
+/// Returns the model error behind a message that DeerFlow wrote in place of an answer. `None` for other messages.
 #[must_use]
 pub fn read_failure(fields: &Map<String, Value>, text: &str) -> Option<RunFailure> {
     if extra(fields, "deerflow_error_fallback").and_then(Value::as_bool) != Some(true) {
@@ -154,7 +154,7 @@ pub fn read_failure(fields: &Map<String, Value>, text: &str) -> Option<RunFailur
     Some(RunFailure { class, hint: text.to_owned(), cause: None })
 }
 
-/// Returns the thoughts of an answer: beside its words, or parts of its content.
+/// Returns the reasoning of an answer, from a separate field or from parts of its content.
 fn reasoning(fields: &Map<String, Value>) -> Option<String> {
     if let Some(text) = extra(fields, "reasoning_content").and_then(Value::as_str) {
         return Some(text.to_owned());
@@ -214,12 +214,12 @@ fn result(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedParts
     }
 }
 
-/// Returns how a sub-agent ended, as DeerFlow notes it beside the result of its call.
+/// Returns the outcome of a sub-agent, from the metadata of its call's result.
 #[must_use]
 pub fn read_report(fields: &Map<String, Value>) -> Option<TaskReport> {
     let text = |key: &str| extra(fields, key).and_then(Value::as_str);
     let brief = text("subagent_result_brief");
-    // Older versions wrote the limit of turns as a status.
+    // Older versions stored the turn limit as a status.
     let (status, capped) = match text("subagent_status")? {
         "completed" => (TaskStatus::Completed, None),
         "cancelled" => (TaskStatus::Cancelled, None),

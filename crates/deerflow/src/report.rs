@@ -1,19 +1,19 @@
-//! The report: what was taken, what was there already, and what was left and why.
+//! The report of imported, existing and skipped items, with reasons.
 
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write};
 
-/// Kind of thing that is moved.
+/// Kind of an imported item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
     /// The configuration.
     Config,
-    /// The file of MCP servers and switches.
+    /// The file of MCP servers and skill switches.
     Extensions,
-    /// A person who signs in.
+    /// A login account.
     Account,
-    /// A person of a platform who is a user.
+    /// A platform identity of a user.
     Identity,
     /// A user's memory.
     Memory,
@@ -21,58 +21,58 @@ pub enum ItemKind {
     Thread,
     /// The files of a thread.
     Files,
-    /// A place's conversation.
+    /// A conversation.
     Conversation,
-    /// A custom agent, or the soul of the default one.
+    /// A custom agent, or the default agent's SOUL.md.
     Agent,
     /// A skill.
     Skill,
-    /// A judgement on an answer.
+    /// Feedback on an answer.
     Feedback,
     /// Everything else.
     Other,
 }
 
-/// Outcome of a thing's move.
+/// Outcome of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
-    /// It is in pudu now.
+    /// It was imported.
     Taken,
-    /// It was there already.
+    /// It existed already.
     Unchanged,
-    /// It was not taken.
+    /// It was skipped.
     Left,
 }
 
-/// One thing.
+/// One item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ReportItem {
-    /// Its kind.
+    /// Kind of the item.
     pub kind: ItemKind,
     /// What became of it.
     pub outcome: ItemOutcome,
-    /// Its id, or its place in the home.
+    /// Its ID, or its path in the home.
     pub item: String,
-    /// The user whose it is.
+    /// User that owns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The reason, or what is worth knowing of it.
+    /// A reason or a note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What became of everything.
+/// Outcomes of all items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ImportReport {
-    /// Whether nothing was written.
+    /// Whether this was a dry run.
     pub dry_run: bool,
-    /// Each thing.
+    /// All items.
     pub items: Vec<ReportItem>,
 }
 
 impl ImportReport {
-    /// Adds a thing.
+    /// Adds an item.
     pub fn add(
         &mut self,
         kind: ItemKind,
@@ -85,18 +85,18 @@ impl ImportReport {
         self.items.push(ReportItem { kind, outcome, item: item.into(), user, note });
     }
 
-    /// Adds a thing that is left, with the reason.
+    /// Adds a skipped item with the reason.
     pub fn left(&mut self, kind: ItemKind, item: impl Into<String>, why: impl Into<String>) {
         self.add(kind, ItemOutcome::Left, item, None, Some(why.into()));
     }
 
-    /// Counts the things of an outcome.
+    /// Counts the items with an outcome.
     #[must_use]
     pub fn count(&self, outcome: ItemOutcome) -> usize {
         self.items.iter().filter(|item| item.outcome == outcome).count()
     }
 
-    /// Writes it for people.
+    /// Formats the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -129,7 +129,7 @@ impl ImportReport {
     }
 }
 
-/// Writes one thing in a line; nothing in it moves the cursor.
+/// Formats one item as a line without control characters.
 fn line(item: &ReportItem) -> String {
     let word = match item.outcome {
         ItemOutcome::Taken => "took",

@@ -1,6 +1,7 @@
-//! Times as databases and files write them.
+//! Parses timestamps of databases and files.
 
-/// Reads a time in a database's or in ISO form, in milliseconds since 1970. One without a zone is UTC, as DeerFlow's are.
+/// Parses a timestamp in a database's or ISO format, in milliseconds since 1970. The default time zone is UTC, as in
+/// DeerFlow.
 pub(crate) fn millis(text: &str) -> Option<i64> {
     let text = text.trim();
     let zoned = text.parse::<jiff::Timestamp>().ok();

@@ -1,17 +1,17 @@
-//! Values as LangGraph's serializer stores them, brought to JSON.
+//! Converts values of LangGraph's serializer to JSON.
 //!
-//! Its msgpack has extensions for the objects of Python, each a tuple of module, class and what the class is made of.
-//! Nothing is made of any class here: an object becomes its fields, with the class's name beside them.
+//! Its msgpack extensions encode Python objects, each as a tuple of module, class and constructor arguments. No class
+//! is ever instantiated here: an object becomes its fields plus the class's name.
 
 use rmpv::Value as Packed;
 use serde_json::{Map, Value, json};
 
-/// The key beside an object's fields that has its class.
+/// Key with the class's name among an object's fields.
 pub(crate) const CLASS: &str = "__class__";
-/// A value is nested no deeper: objects count with the levels inside them.
+/// Maximum depth of a value, including levels inside of objects.
 const MAX_DEPTH: usize = 128;
 
-/// Codes of the extensions.
+/// Codes of the msgpack extensions.
 mod code {
     pub(super) const SINGLE_ARG: i8 = 0;
     pub(super) const POSITIONAL_ARGS: i8 = 1;
@@ -22,25 +22,25 @@ mod code {
     pub(super) const DELTA_SNAPSHOT: i8 = 7;
 }
 
-/// Why a value cannot be read.
+/// Reason why a value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
-    /// It ends too early, or is none.
+    /// It is truncated or invalid.
     #[error("its bytes are cut or damaged")]
     Damaged,
-    /// It is nested too deep.
+    /// It is nested too deeply.
     #[error("it is nested deeper than {MAX_DEPTH} levels")]
     Deep,
-    /// It is serialized in a way that only Python can undo.
+    /// Its serialization can only be read by Python.
     #[error("it is serialized as `{0}`, which is not read")]
     Kind(String),
 }
 
-/// Reads a value of a type tag.
+/// Reads a value with a type tag.
 pub(crate) fn read(kind: &str, bytes: &[u8]) -> Result<Value, ValueError> {
     match kind {
         "msgpack" => unpack(bytes, MAX_DEPTH),
-        // serde_json refuses what is nested deeper than 128 levels.
+        // serde_json limits the depth to 128.
         "json" => serde_json::from_slice(bytes).map(revived).map_err(|_| ValueError::Damaged),
         "null" | "empty" | "bytes" | "bytearray" => Ok(Value::Null),
         other => Err(ValueError::Kind(other.chars().take(20).collect())),
@@ -86,13 +86,13 @@ fn plain(packed: Packed, depth: usize) -> Result<Value, ValueError> {
     })
 }
 
-/// Returns an object of Python as JSON.
+/// Converts a Python object to JSON.
 fn object(code: i8, bytes: &[u8], depth: usize) -> Result<Value, ValueError> {
     if code == code::DELTA_SNAPSHOT {
         return unpack(bytes, depth);
     }
     let known = matches!(code, code::SINGLE_ARG..=code::PYDANTIC_V2);
-    // Arrays of numbers, and what comes after this was written.
+    // Arrays of numbers, and extensions that are newer than this code.
     if !known {
         return Ok(Value::Null);
     }
@@ -119,7 +119,7 @@ fn named(class: String, mut fields: Map<String, Value>) -> Value {
     Value::Object(fields)
 }
 
-/// Returns objects in LangChain's JSON form (`lc`, `type`, `id`, `kwargs`) as their fields.
+/// Converts objects in LangChain's JSON form (`lc`, `type`, `id`, `kwargs`) to their fields.
 fn revived(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(revived).collect()),
@@ -208,10 +208,10 @@ mod tests {
         let mut deep = vec![0x91; 100_000];
         deep.push(0xc0);
         assert_eq!(read("msgpack", &deep), Err(ValueError::Deep));
-        // Each object opens a new value, which counts with those around it.
+        // Each object is a nested value whose levels are counted.
         let nested = (0..200).fold(Packed::Nil, |inner, _| Packed::Ext(7, packed(&inner)));
         assert_eq!(read("msgpack", &packed(&nested)), Err(ValueError::Deep));
-        // Four gigabytes are announced, and five bytes come.
+        // Four gigabytes are announced, but only five bytes follow.
         for head in [0xdd, 0xdf, 0xdb, 0xc6, 0xc9] {
             assert_eq!(read("msgpack", &[head, 0xff, 0xff, 0xff, 0xff, 0]), Err(ValueError::Damaged));
         }

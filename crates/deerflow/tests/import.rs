@@ -1,5 +1,5 @@
-//! A home as LangGraph's own libraries write it is moved in: `tests/sim/conformance/deerflow_home.py` made it, and makes it
-//! anew where they can be installed.
+//! Imports a home written by LangGraph's own libraries. `tests/sim/conformance/deerflow_home.py` created it, and
+//! recreates it where they can be installed.
 
 #![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
 
@@ -19,7 +19,7 @@ const ADA: &str = "0b9f4d3e-1111-4aaa-8bbb-000000000001";
 const BO: &str = "0b9f4d3e-2222-4aaa-8bbb-000000000002";
 const NOW: i64 = 1_780_000_000_000;
 
-/// A DeerFlow home, and a pudu home to move it into.
+/// A DeerFlow home, and a pudu home to import it into.
 struct Homes {
     dir: TempDir,
     db: Db,
@@ -77,7 +77,7 @@ fn place(account: &str, chat: &str, topic: Option<&str>) -> Place {
     Place { key, message: None, room: None }
 }
 
-/// Names places like `place`, with all of Slack as rooms.
+/// Returns conversations like `place`, with all of Slack as rooms.
 fn rooms(account: &str, chat: &str, topic: Option<&str>) -> Place {
     let room = (account == "slack").then(|| UserId::room(account, chat));
     Place { room, ..place(account, chat, topic) }
@@ -94,7 +94,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file below a folder, with its bytes.
+/// Returns all files below a folder with their contents.
 fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut files, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = open.pop() {
@@ -166,7 +166,7 @@ async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() 
         let hits = homes.db.recall(&scope, fact, RecallLimits { facts: 5, turns: 5 }).await.unwrap();
         assert_eq!(hits.facts.len(), 1, "{fact}");
     }
-    // So are people's own words, of threads that are theirs alone, and nothing is learnt from them again.
+    // So are the messages of private threads, and memory does not learn from them again.
     let said = |user: &str| RecallScope {
         user: user.to_owned().try_into().unwrap(),
         agent: "__default__".to_owned(),
@@ -178,7 +178,7 @@ async fn memory_of_both_versions_is_read_by_both_programs_and_found_by_recall() 
         let hits = homes.db.recall(&said(user), words, limits).await.unwrap();
         assert_eq!(hits.turns.len(), count, "{words}");
     }
-    // Files of 2.0 are DeerFlow's own, byte for byte; 1.0 became 2.0, with the original beside it.
+    // Files of version 2.0 are copied byte for byte; 1.0 is converted, and the original is kept.
     let file = |root: PathBuf, place: &str| fs::read(root.join(place)).unwrap();
     let place = format!("users/{ADA}/memory.json");
     assert_eq!(file(homes.home(), &place), file(homes.source().join(".deer-flow"), &place));
@@ -304,7 +304,7 @@ async fn a_database_with_a_log_beside_it_is_read_from_a_copy() {
     assert_eq!(homes.db.title(&"thread-ada".into()).await.unwrap().as_deref(), Some("From the log"));
 }
 
-/// A thousand threads are moved in within a minute, and none of them again.
+/// A thousand threads are imported within a minute, and a second import is a no-op.
 #[tokio::test]
 async fn a_thousand_threads_are_moved_in_within_a_minute() {
     let homes = Homes::new().await;

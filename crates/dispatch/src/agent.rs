@@ -68,7 +68,7 @@ pub(super) async fn settle<'s>(
 ) -> AgentSession {
     let speaker = speaker.into();
     let (policy, person) = (account.policy(), speaker.person);
-    let user = shared.user(account.channel().account(), person);
+    let user = shared.user(&speaker.address.account, person);
     let owner = shared.owner_of(speaker);
     let session = AgentSession { user, ..policy.session(person) };
     let choosing = policy.choosing(person);

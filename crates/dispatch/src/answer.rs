@@ -1,17 +1,11 @@
-//! Answers of a conversation to single events, such as commands, in the language of the sender.
+//! Answers of a conversation to single events, such as commands.
 
 use super::{conversation::ConversationActor, reply};
 use crate::bus::InboxItem;
 use pudu_channels::FinalView;
 use pudu_client::store::InboxItemId;
-use pudu_texts::Language;
 
 impl ConversationActor {
-    /// Returns the language of the answer to an event.
-    pub(super) fn language(&self, arrival: &InboxItem) -> Language {
-        self.account.policy().language(&arrival.inbound)
-    }
-
     /// Stores an answer and delivers it beside whatever runs.
     pub(super) fn answer(&self, arrival: InboxItem, text: impl Into<String>) {
         self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new());
@@ -19,6 +13,6 @@ impl ConversationActor {
 
     /// Like `answer`; other events are done with it.
     pub(super) fn answer_with(&self, arrival: InboxItem, view: FinalView, items: Vec<InboxItemId>) {
-        reply::answer(&self.shared, &self.account, &self.key, arrival, view, items);
+        reply::answer(&self.scope.shared, &self.scope.account, &self.scope.key, arrival, view, items);
     }
 }

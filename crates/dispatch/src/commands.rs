@@ -7,12 +7,14 @@ mod agent;
 mod bootstrap;
 mod compact;
 mod connect;
+mod context;
 mod goal;
 mod help;
 mod memory;
 mod mode;
 mod models;
 mod new;
+mod on_thread;
 mod retry;
 mod secret;
 mod skills;
@@ -23,12 +25,23 @@ mod think;
 mod unknown;
 mod usage;
 
-use super::{
-    command::SlashCommand,
-    conversation::{CommandCall, CommandFn},
+pub use crate::view::compacted;
+pub(crate) use context::{
+    Activity, ActivityState, CommandAnswer, CommandContext, LiveConversation, StoppedWork,
 };
-use pudu_client::{base::Skill, store::StoreError};
+pub use on_thread::{ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply, choices, on_thread};
+
+use super::command::SlashCommand;
+use pudu_client::{
+    Client,
+    base::{BoxFuture, Skill, UserId},
+    harness::middleware::named,
+    store::StoreError,
+};
 use pudu_texts::Language;
+
+/// The work of a command, with its argument.
+type CommandFn = for<'a> fn(&'a mut CommandContext<'_>, Option<String>) -> BoxFuture<'a, CommandAnswer>;
 
 /// A command, as help and menus show it, and its work.
 pub struct CommandSpec {
@@ -67,6 +80,9 @@ const NO_ARGUMENT: fn(Language) -> &'static str = |_| "";
 /// Commands that need no line in the help.
 const HIDDEN: &[CommandSpec] = &[start::COMMAND];
 
+/// Commands about the messages and people of a chat, which a thread of the HTTP API does not have.
+const ONLY_IN_CHATS: [&str; 2] = ["mode", "connect"];
+
 /// Maximum number of agents, or models, that become buttons.
 const MAX_BUTTONS: usize = 8;
 /// Maximum length of the action that a button carries, in bytes.
@@ -76,19 +92,36 @@ const MAX_LISTED_SKILLS: usize = 60;
 /// Maximum length of a skill's description in the menu, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
-fn find(command: &SlashCommand) -> Option<&'static CommandSpec> {
-    TABLE.iter().chain(HIDDEN).find(|spec| spec.name == command.name)
+fn find(name: &str) -> Option<&'static CommandSpec> {
+    TABLE.iter().chain(HIDDEN).find(|spec| spec.name == name)
 }
 
 /// Returns whether there is a command of this name.
-pub(super) fn exists(command: &SlashCommand) -> bool {
-    find(command).is_some()
+#[must_use]
+pub fn is_command(name: &str) -> bool {
+    find(name).is_some()
 }
 
-/// Returns a command with its work; an unknown one is answered with a suggestion.
-pub(super) fn call(command: SlashCommand) -> CommandCall {
-    let run = find(&command).map_or(unknown::RUN, |spec| spec.run);
-    CommandCall { command, run }
+/// Returns whether a command asks for a skill of a user. Where a skill has the name of a command, the command is meant.
+pub(super) async fn is_skill(client: &Client, user: &UserId, command: &SlashCommand) -> bool {
+    !is_command(&command.name) && named(&client.catalog_of(user).await.enabled(), &command.name).is_some()
+}
+
+/// Runs a command; an unknown one is answered with a suggestion.
+pub(super) async fn run(context: &mut CommandContext<'_>, command: SlashCommand) -> CommandAnswer {
+    match find(&command.name) {
+        Some(spec) if !context.is_chat() && ONLY_IN_CHATS.contains(&spec.name) => {
+            context.language().command_only_in_chats(spec.name).into()
+        }
+        Some(spec) => (spec.run)(context, command.argument).await,
+        None => unknown::run(context, &command.name).await,
+    }
+}
+
+/// Returns whether a command works on threads of the HTTP API.
+#[must_use]
+pub fn works_on_threads(name: &str) -> bool {
+    !ONLY_IN_CHATS.contains(&name)
 }
 
 /// Returns all that may be typed behind a slash: its name, the placeholder of its argument, and its purpose.
@@ -147,7 +180,7 @@ mod tests {
         let mut seen = Vec::new();
         for spec in TABLE.iter().chain(HIDDEN) {
             let command = SlashCommand::parse(&format!("/{}", spec.name)).unwrap();
-            assert!(exists(&command), "{}", spec.name);
+            assert!(is_command(&command.name), "{}", spec.name);
             assert!(!seen.contains(&spec.name), "{} stands for two", spec.name);
             seen.push(spec.name);
         }
@@ -158,7 +191,7 @@ mod tests {
                 assert!(spec.name.len() <= 32 && (3..=256).contains(&about), "Telegram's limits of a menu");
             }
         }
-        assert!(!exists(&SlashCommand::parse("/data-analysis").unwrap()));
+        assert!(!is_command("data-analysis"));
     }
 
     #[test]

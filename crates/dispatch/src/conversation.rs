@@ -9,19 +9,19 @@ use super::{
     mailboxes::Mailboxes,
     reply,
     running::{RunningTurn, over},
+    scope::ConversationScope,
     shared::Shared,
     turn::{self, Delivering, Interruption, ModelChoice, TurnEnd, TurnJob, TurnWork},
     view,
 };
-use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
-use pudu_channels::{FinalView, Inbound, InboundKind, ReplyTarget, RunOptions};
+use crate::bus::{InboxItem, OutboxItem};
+use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
 use pudu_client::{
     Control,
-    base::{BoxFuture, RunId, Skill, ThreadFolder, ThreadId, UserId},
+    base::{RunId, ThreadFolder, ThreadId},
     store::{ConversationRow, InboxItemId, NewTurn, TurnId},
 };
 use pudu_config::FollowUpMode;
-use pudu_kit::clock;
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -39,33 +39,21 @@ pub(super) enum ConversationEvent {
     /// A message or another event to answer.
     Say(Box<InboxItem>),
     /// A message was changed or taken back. The change may turn it into a command.
-    Change(Box<InboxItem>, Option<CommandCall>),
+    Change(Box<InboxItem>, Option<SlashCommand>),
     /// A command was given.
-    Command(Box<InboxItem>, CommandCall),
+    Command(Box<InboxItem>, SlashCommand),
     /// A turn that a restart cut continues.
     Resume(Box<TurnJob>),
     /// A reply that a restart cut is delivered before anything else is said.
     Redeliver(Box<KnownReply>),
 }
 
-/// A command with its work.
-pub(super) struct CommandCall {
-    pub(super) command: SlashCommand,
-    pub(super) run: CommandFn,
-}
-
-/// The work of a command: it answers the event that gave it.
-pub(super) type CommandFn =
-    for<'a> fn(&'a mut ConversationActor, InboxItem, SlashCommand) -> BoxFuture<'a, ()>;
-
 /// A reply that is known, and where it goes.
 pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
 
 /// A conversation's state while its actor lives. State that must survive is in the store.
 pub(super) struct ConversationActor {
-    pub(super) shared: Arc<Shared>,
-    pub(super) account: Arc<Account>,
-    pub(super) key: String,
+    pub(super) scope: ConversationScope,
     pub(super) waiting: VecDeque<InboxItem>,
     pub(super) running: Option<RunningTurn>,
     /// A request to ask the last question again, or to summarise, once the run is over.
@@ -87,9 +75,7 @@ enum Wake {
 impl ConversationActor {
     pub(super) fn new(shared: Arc<Shared>, account: Arc<Account>, key: String) -> Self {
         Self {
-            shared,
-            account,
-            key,
+            scope: ConversationScope { shared, account, key: key.into() },
             waiting: VecDeque::new(),
             running: None,
             again: None,
@@ -104,7 +90,7 @@ impl ConversationActor {
         mut mail: mpsc::Receiver<ConversationEvent>,
         mailboxes: Arc<Mailboxes<ConversationEvent>>,
     ) {
-        let drain = self.shared.drain.clone();
+        let drain = self.scope.shared.drain.clone();
         loop {
             let starts = self.starts();
             let idle = self.running.is_none() && starts.is_none();
@@ -121,7 +107,7 @@ impl ConversationActor {
                 Wake::Mail(None) => return,
                 Wake::Over(end) => self.ended(end).await,
                 Wake::Due => self.begin().await,
-                Wake::Idle if mailboxes.retire(&self.key, &mail) => return,
+                Wake::Idle if mailboxes.retire(&self.scope.key, &mail) => return,
                 Wake::Idle => {}
             }
         }
@@ -131,9 +117,7 @@ impl ConversationActor {
         match mail {
             ConversationEvent::Say(arrival) => self.hear(*arrival).await,
             ConversationEvent::Change(arrival, command) => self.change(*arrival, command).await,
-            ConversationEvent::Command(arrival, CommandCall { command, run }) => {
-                run(self, *arrival, command).await;
-            }
+            ConversationEvent::Command(arrival, command) => self.perform(*arrival, command).await,
             ConversationEvent::Resume(job) => self.start(*job),
             ConversationEvent::Redeliver(reply) => self.redeliver(*reply),
         }
@@ -144,10 +128,11 @@ impl ConversationActor {
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && text.starts_with('/')
         {
-            let session = self.session(&arrival.inbound).await;
-            let language = self.language(&arrival);
-            let user = self.shared.owner_of(&arrival.inbound);
-            if let Some(refusal) = agent::withheld(&self.shared, &session, language, &user, text).await {
+            let session = self.scope.session(&arrival.inbound).await;
+            let language = self.scope.language(&arrival.inbound);
+            let user = self.scope.shared.owner_of(&arrival.inbound);
+            if let Some(refusal) = agent::withheld(&self.scope.shared, &session, language, &user, text).await
+            {
                 self.answer(arrival, refusal);
                 return;
             }
@@ -163,7 +148,7 @@ impl ConversationActor {
         }
         self.follow_up = true;
         self.acknowledge(&arrival);
-        match self.mode().await {
+        match self.scope.mode().await {
             FollowUpMode::Queue => self.wait(arrival),
             FollowUpMode::Steer => self.steer(arrival).await,
             FollowUpMode::Interrupt => {
@@ -187,17 +172,18 @@ impl ConversationActor {
     /// or one that another agent is to answer.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: InboxItem) {
-        let (session, people) = (Some(self.session(&arrival.inbound).await), input::members([&arrival]));
-        let own = self.account.channel().run_options(arrival.inbound.hint.as_ref());
+        let (session, people) =
+            (Some(self.scope.session(&arrival.inbound).await), input::members([&arrival]));
+        let own = self.scope.account.channel().run_options(arrival.inbound.hint.as_ref());
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && input::is_complete(&arrival)
             && own == RunOptions::default()
             && input::goal(&arrival).is_none()
             && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
             && let Some(slot) = running.control.steering.reserve()
-            && self.shared.db.join_turn(&running.turn, &[arrival.id], people).await.is_ok()
+            && self.scope.shared.db.join_turn(&running.turn, &[arrival.id], people).await.is_ok()
         {
-            slot.fill(input::human(&arrival, text, &self.account.policy()));
+            slot.fill(input::human(&arrival, text, &self.scope.account.policy()));
             running.steered.push(arrival);
             return;
         }
@@ -206,35 +192,35 @@ impl ConversationActor {
 
     /// Changes or drops a message that waits; one that has become a command waits no longer. One that is being
     /// answered stays as it was.
-    async fn change(&mut self, change: InboxItem, command: Option<CommandCall>) {
+    async fn change(&mut self, change: InboxItem, command: Option<SlashCommand>) {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
         match (&change.inbound.kind, at, command) {
-            (InboundKind::Edit { text }, Some(at), Some(CommandCall { command, run })) => {
+            (InboundKind::Edit { text }, Some(at), Some(command)) => {
                 if let Some(mut arrival) = self.waiting.remove(at) {
-                    input::amend(&self.shared, &mut arrival, text).await;
-                    run(self, arrival, command).await;
+                    input::amend(&self.scope.shared, &mut arrival, text).await;
+                    self.perform(arrival, command).await;
                 }
             }
             (InboundKind::Edit { text }, Some(at), None) => {
                 if let Some(waiting) = self.waiting.get_mut(at) {
-                    input::amend(&self.shared, waiting, text).await;
+                    input::amend(&self.scope.shared, waiting, text).await;
                 }
             }
             (InboundKind::Recall, Some(at), _) => {
                 done.extend(self.waiting.remove(at).map(|taken| taken.id));
             }
             (InboundKind::Edit { text }, None, _) if !text.trim().is_empty() => {
-                let view = view::late_edit(self.language(&change), text.trim());
+                let view = view::late_edit(self.scope.language(&change.inbound), text.trim());
                 return self.answer_with(change, view, Vec::new());
             }
             _ => {}
         }
-        self.shared.inbox.finish(&done).await;
+        self.scope.shared.inbox.finish(&done).await;
     }
 
     /// Stops the run; its words so far are kept and shown. Returns whether there was one.
-    pub(super) fn stop(&self) -> bool {
+    pub(super) fn stop_run(&self) -> bool {
         self.running.as_ref().inspect(|running| running.stop()).is_some_and(RunningTurn::works)
     }
 
@@ -242,12 +228,12 @@ impl ConversationActor {
     pub(super) fn stop_files(&self) -> bool {
         let delivering = self.running.as_ref().filter(|running| !running.works());
         let stopped = delivering.map(|running| running.delivering.hurry.stop()).is_some();
-        self.shared.outbox.stop_files(&self.key) || stopped
+        self.scope.shared.outbox.stop_files(&self.scope.key) || stopped
     }
 
     pub(super) fn acknowledge(&self, arrival: &InboxItem) {
-        let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
-        self.shared.tasks.spawn(async move {
+        let (account, inbound) = (self.scope.account.clone(), arrival.inbound.clone());
+        self.scope.shared.tasks.spawn(async move {
             if let Err(error) = account.channel().acknowledge(&inbound.address, &inbound.message).await {
                 tracing::debug!(%error, "failed to acknowledge message");
             }
@@ -267,7 +253,7 @@ impl ConversationActor {
         let window = if self.waiting.iter().any(album) {
             ALBUM
         } else if self.follow_up {
-            self.shared.rules().follow_up_window
+            self.scope.shared.rules().follow_up_window
         } else {
             Duration::ZERO
         };
@@ -286,7 +272,7 @@ impl ConversationActor {
             return;
         }
         self.follow_up = false;
-        let record = self.record().await;
+        let record = self.scope.record().await;
         let said = self.together(record.as_ref()).await;
         self.open(said, record, TurnWork::Answer).await;
     }
@@ -296,10 +282,12 @@ impl ConversationActor {
     async fn together(&mut self, record: Option<&ConversationRow>) -> Vec<InboxItem> {
         let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
-            agent::settle(&self.shared, &self.account, &self.key, chosen, &arrival.inbound).await
+            agent::settle(&self.scope.shared, &self.scope.account, &self.scope.key, chosen, &arrival.inbound)
+                .await
         };
         let Some(first) = self.waiting.front() else { return Vec::new() };
-        let options = |arrival: &InboxItem| self.account.channel().run_options(arrival.inbound.hint.as_ref());
+        let options =
+            |arrival: &InboxItem| self.scope.account.channel().run_options(arrival.inbound.hint.as_ref());
         let (session, mut count) = (settle(first).await, 1);
         for arrival in self.waiting.iter().skip(1) {
             let same = arrival.inbound.sender.id == first.inbound.sender.id;
@@ -319,27 +307,27 @@ impl ConversationActor {
         work: TurnWork,
     ) {
         let Some(newest) = said.last() else { return };
-        let reply_target = reply::target(&self.account, newest);
-        let item = reply::outbox_item(&self.key, &reply_target);
+        let reply_target = reply::target(&self.scope.account, &newest.inbound);
+        let item = reply::outbox_item(&self.scope.key, &reply_target);
         let choice = record.as_ref().map(ModelChoice::of).unwrap_or_default();
         let (thread, chosen, last_talk) = match record {
             Some(known) => (known.thread, known.agent, Some(known.updated)),
-            None => (self.bind(newest).await.thread, None, None),
+            None => (self.scope.bind(&newest.inbound, ThreadId::fresh()).await.thread, None, None),
         };
         let (run, control) = (RunId::fresh(), Control::default());
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
-            folder: Some(ThreadFolder { owner: self.owner(newest), thread: thread.clone() }),
+            folder: Some(ThreadFolder { owner: self.scope.owner(&newest.inbound), thread: thread.clone() }),
             run: Some(run.clone()),
             people: if work == TurnWork::Answer { input::members(&said) } else { Vec::new() },
             ..reply::new_turn(&item, &reply_target, items.clone(), None)
         };
-        if !self.shared.outbox.open(&turn).await {
+        if !self.scope.shared.outbox.open(&turn).await {
             // Some are settled. The inbox hands the others out again.
-            return self.shared.inbox.release(&items);
+            return self.scope.shared.inbox.release(&items);
         }
-        let (shared, account) = (&self.shared, &self.account);
-        let session = agent::settle(shared, account, &self.key, chosen.as_deref(), &reply_target).await;
+        let (shared, account) = (&self.scope.shared, &self.scope.account);
+        let session = agent::settle(shared, account, &self.scope.key, chosen.as_deref(), &reply_target).await;
         self.start(TurnJob {
             item,
             reply_target,
@@ -364,7 +352,7 @@ impl ConversationActor {
         }
         let (turn, control, session) =
             (job.item.turn.clone(), job.control.clone(), Some(job.session.clone()));
-        let (shared, account) = (self.shared.clone(), self.account.clone());
+        let (shared, account) = (self.scope.shared.clone(), self.scope.account.clone());
         self.run(turn, control, session, |delivering| turn::perform(shared, account, job, delivering));
     }
 
@@ -375,7 +363,7 @@ impl ConversationActor {
             return;
         }
         let (item, reply_target, view) = reply;
-        let (shared, account) = (self.shared.clone(), self.account.clone());
+        let (shared, account) = (self.scope.shared.clone(), self.scope.account.clone());
         self.run(item.turn.clone(), Control::default(), None, |delivering| async move {
             delivering.begin();
             reply::deliver(&shared, &account, &item, reply_target, &view, &delivering.hurry).await;
@@ -398,7 +386,7 @@ impl ConversationActor {
         let work = work(delivering.clone());
         let (since, steered) = (Instant::now(), Vec::new());
         self.running = Some(RunningTurn { turn, control, since, session, steered, delivering, over });
-        self.shared.tasks.spawn(async move {
+        self.scope.shared.tasks.spawn(async move {
             // The conversation may be gone by then.
             tell.send(work.await).ok();
         });
@@ -409,8 +397,8 @@ impl ConversationActor {
         let Some(running) = self.running.take() else { return };
         // The part that the run saw is taken back already.
         let dropped = running.control.steering.is_goal_dropped();
-        if let Some(record) = if dropped { self.record().await } else { None } {
-            drop(self.shared.client.clear_goal(&record.thread));
+        if let Some(record) = if dropped { self.scope.record().await } else { None } {
+            drop(self.scope.shared.client.clear_goal(&record.thread));
         }
         let unused = end.map(|end| end.unused).unwrap_or_default();
         let late = running.steered.into_iter().filter(|arrival| unused.contains(&input::message_id(arrival)));
@@ -423,61 +411,6 @@ impl ConversationActor {
             Some(ConversationEvent::Redeliver(reply)) => self.redeliver(*reply),
             _ => {}
         }
-    }
-
-    /// Binds the conversation to a thread, if it has none yet.
-    pub(super) async fn ensure_thread(&self, arrival: &InboxItem) {
-        if self.record().await.is_none() {
-            self.bind(arrival).await;
-        }
-    }
-
-    /// Gives the conversation a new thread, and stops the run on the old one.
-    pub(super) async fn begin_anew(&mut self, arrival: &InboxItem) {
-        self.stop();
-        // A question to ask again belongs to the old conversation.
-        if let Some(again) = self.again.take() {
-            self.shared.inbox.finish(&[again.id]).await;
-        }
-        self.bind(arrival).await;
-    }
-
-    /// Gives the conversation a new thread.
-    async fn bind(&self, arrival: &InboxItem) -> ThreadFolder {
-        let folder = ThreadFolder { owner: self.owner(arrival), thread: ThreadId::fresh() };
-        let address = &arrival.inbound.address;
-        let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &folder, clock::now());
-        retry_until_stored("failed to bind conversation to its thread", bind).await;
-        folder
-    }
-
-    fn owner(&self, arrival: &InboxItem) -> UserId {
-        let threads = self.account.channel().limits().threads;
-        self.shared.owner(&self.key, &arrival.inbound, threads)
-    }
-
-    /// Returns the stored record of the conversation.
-    pub(super) async fn record(&self) -> Option<ConversationRow> {
-        let read = || self.shared.db.conversation(&self.key);
-        retry_until_stored("failed to read conversation", read).await.flatten()
-    }
-
-    /// Returns the effect of a message while a run works: people's choice here, or the account's setting.
-    pub(super) async fn mode(&self) -> FollowUpMode {
-        let chosen = self.record().await.and_then(|record| record.mode);
-        chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)
-    }
-
-    /// Returns agent and settings for the sender of an event.
-    pub(super) async fn session(&self, inbound: &Inbound) -> AgentSession {
-        let chosen = self.record().await.and_then(|record| record.agent);
-        agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), inbound).await
-    }
-
-    /// Returns the skills of the agent that answers an event here.
-    pub(super) async fn skills(&self, arrival: &InboxItem) -> Arc<[Skill]> {
-        let session = self.session(&arrival.inbound).await;
-        agent::skills(&self.shared, &session, &self.shared.owner_of(&arrival.inbound)).await
     }
 }
 

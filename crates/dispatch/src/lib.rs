@@ -26,12 +26,14 @@ pub mod links;
 pub mod local;
 mod mailboxes;
 mod pairing;
+mod perform;
 mod places;
 mod pointed;
 mod recover;
 mod reply;
 mod route;
 mod running;
+mod scope;
 mod secrets;
 pub mod sent;
 mod shared;
@@ -55,7 +57,6 @@ use command::SlashCommand;
 use conversation::{ConversationActor, ConversationEvent};
 use mailboxes::Mailboxes;
 use pudu_channels::{Inbound, InboundKind};
-use pudu_client::harness::middleware::named;
 use route::{Converse, EventKind, Route, RouteFacts};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -149,11 +150,8 @@ impl Dispatcher {
     /// command, the command is meant.
     async fn command(&self, inbound: &Inbound) -> Option<SlashCommand> {
         let (shared, command) = (self.shared(), SlashCommand::of(&inbound.kind)?);
-        if commands::exists(&command) {
-            return Some(command);
-        }
-        let skills = shared.client.catalog_of(&shared.owner_of(inbound)).await.enabled();
-        named(&skills, &command.name).is_none().then_some(command)
+        let is_skill = commands::is_skill(&shared.client, &shared.owner_of(inbound), &command).await;
+        (!is_skill).then_some(command)
     }
 
     async fn converse(&self, account: &Arc<Account>, arrival: InboxItem, converse: Converse) {
@@ -170,8 +168,8 @@ impl Dispatcher {
         let arrival = Box::new(arrival);
         let event = match converse.kind {
             EventKind::Say => ConversationEvent::Say(arrival),
-            EventKind::Change(command) => ConversationEvent::Change(arrival, command.map(commands::call)),
-            EventKind::Command(command) => ConversationEvent::Command(arrival, commands::call(command)),
+            EventKind::Change(command) => ConversationEvent::Change(arrival, command),
+            EventKind::Command(command) => ConversationEvent::Command(arrival, command),
         };
         self.post(account, &key, event);
     }

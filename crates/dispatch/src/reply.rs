@@ -3,7 +3,7 @@
 
 use super::{account::Account, shared::Shared};
 use crate::bus::{InboxItem, OutboxItem};
-use pudu_channels::{FinalView, Hurry, ReplyTarget};
+use pudu_channels::{FinalView, Hurry, Inbound, ReplyTarget};
 use pudu_client::{
     base::MessageId,
     store::{InboxItemId, NewTurn, TurnId, TurnRow},
@@ -22,7 +22,7 @@ pub(super) fn answer(
     view: FinalView,
     mut items: Vec<InboxItemId>,
 ) {
-    let target = target(account, &arrival);
+    let target = target(account, &arrival.inbound);
     let item = outbox_item(key, &target);
     items.push(arrival.id);
     let row = new_turn(&item, &target, items, serde_json::to_string(&view).ok());
@@ -63,9 +63,8 @@ pub(super) async fn deliver(
     shared.outbox.deliver(item, reply, view, hurry).await;
 }
 
-/// Returns where the answer to an arrival goes.
-pub(super) fn target(account: &Account, arrival: &InboxItem) -> ReplyTarget {
-    let inbound = &arrival.inbound;
+/// Returns where the answer to an event goes.
+pub(super) fn target(account: &Account, inbound: &Inbound) -> ReplyTarget {
     ReplyTarget {
         address: inbound.address.clone(),
         private: inbound.private,

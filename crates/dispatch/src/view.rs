@@ -256,7 +256,7 @@ pub(super) async fn finished(
 }
 
 /// Returns the outcome of a requested summary.
-fn compacted(language: Language, made: CompactOutcome) -> String {
+pub fn compacted(language: Language, made: CompactOutcome) -> String {
     match made {
         CompactOutcome::Done { before, after } => language.compacted(after, before),
         CompactOutcome::NotEnough => language.compact_not_enough().to_owned(),

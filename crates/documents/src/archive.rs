@@ -1,5 +1,4 @@
-//! Archives that came from anywhere: how many files, how much they unpack to and what is nested in them is
-//! known before anybody believes them.
+//! Untrusted archives: the number of files, their extracted size and their nesting are checked before use.
 
 use crate::{DocumentLimits, Error, markup};
 use std::{
@@ -8,10 +7,10 @@ use std::{
 };
 use zip::{ZipArchive, result::ZipError};
 
-/// Returns one file of an archive, of at most `limit` bytes. Nothing else of it is unpacked.
+/// Returns one file of an archive, of at most `limit` bytes, without extracting others.
 ///
 /// # Errors
-/// When it is no archive, the file is not in it, or it is larger.
+/// When it is not an archive, the file is not in it, or the file is larger.
 pub fn member(archive: std::fs::File, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
     let mut zip = ZipArchive::new(BufReader::new(archive)).map_err(|error| failed(&error))?;
     let file = zip.by_name(name).map_err(|error| match error {
@@ -41,14 +40,14 @@ impl<'a> Archive<'a> {
         ZipArchive::new(Cursor::new(bytes)).map(|zip| Self(RefCell::new(zip))).map_err(|error| failed(&error))
     }
 
-    /// The files' names.
+    /// Returns the files' names.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
         let zip = self.0.borrow();
         let names: Vec<String> = zip.file_names().filter_map(Result::ok).map(Into::into).collect();
         names.into_iter()
     }
 
-    /// The beginning of a small file, if it is text.
+    /// Returns the beginning of a small file, if it is text.
     pub(crate) fn peek(&self, name: &str) -> Option<String> {
         let mut zip = self.0.borrow_mut();
         let mut text = String::new();
@@ -56,7 +55,7 @@ impl<'a> Archive<'a> {
         Some(text)
     }
 
-    /// A whole file of at most `limit` bytes.
+    /// Returns a whole file of at most `limit` bytes.
     pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
         let mut zip = self.0.borrow_mut();
         let file = zip.by_name(name).map_err(|error| failed(&error))?;
@@ -64,13 +63,13 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Unpacks everything once, keeping nothing, so that libraries meet no archive that unpacks without end or
-/// nests without bottom. What archives say of themselves is not believed.
+/// Extracts everything once without keeping it, so that libraries never see an archive with unlimited size or nesting.
+/// Sizes declared by archives are not trusted.
 pub(crate) fn examine(bytes: &[u8], limits: &DocumentLimits) -> Result<(), Error> {
     unpack(bytes, limits, true)
 }
 
-/// The same where the markup may be anything: only how much there is counts.
+/// Does the same without checking the markup: only sizes count.
 pub(crate) fn measure(bytes: &[u8], limits: &DocumentLimits) -> Result<(), Error> {
     unpack(bytes, limits, false)
 }

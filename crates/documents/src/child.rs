@@ -1,4 +1,4 @@
-//! The child's side: it bounds itself, reads the document from its input, and writes what came of it.
+//! The child's side: limits its own resources, reads the document from its input, and writes the result.
 
 use crate::{Document, DocumentLimits, Error, convert};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-/// The variable that says what is to be done; the only one that a child has.
+/// The variable that contains the request; the only one that a child has.
 pub(crate) const WISH: &str = "PUDU_DOCUMENT";
 
 /// Task of a child process.
@@ -21,8 +21,8 @@ pub(crate) struct ConversionRequest {
 /// Result of a child process.
 pub(crate) type ConversionReply = Result<Document, Error>;
 
-/// Converts one document, as a child process of a [`crate::Converter`]. `confine` takes from this process what
-/// reading a document does not need, before a byte of it is read; where that fails, nothing is read.
+/// Converts one document as a child process of a [`crate::Converter`]. `confine` drops the privileges that reading a
+/// document does not need, before any byte is read; if it fails, nothing is read.
 #[must_use]
 pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let said =
@@ -46,7 +46,7 @@ pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
     }
 }
 
-/// Takes from itself what no document needs. What is taken is never had back.
+/// Limits the resources of this process irrevocably.
 fn bound(limits: &DocumentLimits) -> io::Result<()> {
     let seconds = limits.time.as_secs().max(1);
     for (resource, most) in [
@@ -56,7 +56,7 @@ fn bound(limits: &DocumentLimits) -> io::Result<()> {
         (Resource::Fsize, 0),
         (Resource::Nofile, 16),
     ] {
-        // macOS does not bound address space; what it does bound, counts.
+        // macOS cannot limit address space; the limits that it supports apply.
         let bounded = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
         if !cfg!(target_os = "macos") {
             bounded?;

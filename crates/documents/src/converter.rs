@@ -1,4 +1,4 @@
-//! The parent's side: a document a process, so many at once, each with so long.
+//! The parent's side: a process per document, with limits on concurrency and time.
 
 use crate::{
     Document, DocumentLimits, Error,
@@ -22,25 +22,25 @@ use tokio::{
     time::timeout,
 };
 
-/// Maximum number of documents converted at once; others wait.
+/// Maximum number of concurrent conversions; others wait.
 const MAX_CONCURRENT_CONVERSIONS: usize = 2;
-/// JSON makes of a byte at most so many.
+/// Maximum length of a byte in JSON, in bytes.
 const WIDEST: u64 = 6;
-/// So much of a child's complaint is kept, in bytes.
+/// Maximum kept size of a child's error output, in bytes.
 const COMPLAINT: u64 = 4 * 1024;
 
 /// Converts documents.
 #[derive(Clone)]
 pub struct Converter {
-    /// The program that serves, and how it is asked to. In this process if none.
+    /// The program that serves, and its arguments; `None` converts in this process.
     child: Option<(PathBuf, Vec<OsString>)>,
     limits: Arc<DocumentLimits>,
     room: Arc<Semaphore>,
 }
 
 impl Converter {
-    /// Converts in this process: every bound holds but those of time and memory, and a PDF that hides a nest
-    /// without bottom in what it compresses takes the process down.
+    /// Converts in this process: all limits apply except those on time and memory, and a PDF with unlimited nesting in
+    /// its compressed data crashes the process.
     #[must_use]
     pub fn here(limits: DocumentLimits) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Converter {
         }
     }
 
-    /// Converts in processes of `program`, which calls [`crate::serve`] when it is given `args`.
+    /// Converts in processes of `program`, which calls [`crate::serve`] if it is started with `args`.
     #[must_use]
     pub fn child(
         program: impl Into<PathBuf>,
@@ -61,10 +61,10 @@ impl Converter {
         Self { child, ..Self::here(limits) }
     }
 
-    /// Converts a file. `name` is what its sender called it.
+    /// Converts a file. `name` is the sender's name for it.
     ///
     /// # Errors
-    /// When it is no document, or cannot be read; see [`Error`].
+    /// When it is not a document, or cannot be read; see [`Error`].
     ///
     /// # Cancel safety
     /// Dropping the future ends the child.
@@ -93,7 +93,7 @@ impl Converter {
         work.await.unwrap_or(Err(Error::Broke))
     }
 
-    /// The child has the file as its input, and no environment but what it is to do.
+    /// Returns the command of the child, which has the file as its input and only the request in its environment.
     fn command(
         &self,
         program: &PathBuf,
@@ -134,11 +134,11 @@ fn verdict(status: ExitStatus, complaint: &str) -> Error {
     }
 }
 
-/// Reads a pipe to its end and keeps the beginning, so that nobody waits for room in it.
+/// Reads a pipe to its end and keeps the beginning, so that the writer never blocks.
 async fn read(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let Some(mut pipe) = pipe else { return bytes };
-    // An error is an end as well.
+    // An error is treated as the end.
     (&mut pipe).take(most).read_to_end(&mut bytes).await.ok();
     tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.ok();
     bytes

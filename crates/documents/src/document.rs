@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 pub struct Document {
     /// Its kind.
     pub kind: DocumentKind,
-    /// Its title, if it says one.
+    /// Its title, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Its content.
     pub markdown: String,
     /// The headings of the Markdown.
     pub outline: Vec<Heading>,
-    /// How many pages, slides, sheets or chapters it has, where it has such.
+    /// Number of pages, slides, sheets or chapters, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<usize>,
-    /// Parts that are missing from the Markdown, or may be wrong there.
+    /// Parts that are missing from the Markdown or may be wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -1,13 +1,13 @@
-//! Markdown on its way: so long and no longer, without what would trouble a reader.
+//! Markdown under construction: limited in length, and cleaned for readers.
 
 use crate::{Document, DocumentKind, Error, outline};
 
-/// A title has so many characters at most.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 200;
-/// So many warnings are kept.
+/// Maximum number of kept warnings.
 const WARNINGS: usize = 20;
 
-/// A document on its way.
+/// A document under construction.
 pub(crate) struct DocumentDraft {
     text: String,
     limit: usize,
@@ -22,12 +22,12 @@ impl DocumentDraft {
         Self { text: String::new(), limit, full: false, title: None, parts: None, warnings: Vec::new() }
     }
 
-    /// How many bytes more there may be.
+    /// Returns the number of bytes that still fit.
     pub(crate) fn room(&self) -> usize {
         if self.full { 0 } else { self.limit.saturating_sub(self.text.len()) }
     }
 
-    /// Adds text. Once some did not fit, none is taken any more.
+    /// Appends text. After text that did not fit, no more is accepted.
     pub(crate) fn push(&mut self, text: &str) {
         let room = self.room();
         if text.len() <= room {
@@ -54,11 +54,11 @@ impl DocumentDraft {
         }
     }
 
-    /// Makes a document of it.
+    /// Converts it to a document.
     pub(crate) fn finish(mut self, kind: DocumentKind) -> Result<Document, Error> {
         let mut markdown = clean(&self.text);
         if self.full {
-            // The last line is half a line.
+            // The last line is incomplete.
             markdown.truncate(markdown.trim_end().rfind('\n').unwrap_or(0));
             markdown.push_str("\n\n[… cut here: the document goes on …]\n");
             let said = format!("only the first {} bytes of its text are here: it is longer", self.limit);
@@ -73,13 +73,13 @@ impl DocumentDraft {
     }
 }
 
-/// Whether anything is there besides marks.
+/// Whether there is any text besides markers.
 fn has_text(markdown: &str) -> bool {
     let mark = |line: &str| line.starts_with("<!--") || line.trim_matches(['-', '#', ' ', '|']).is_empty();
     markdown.lines().any(|line| !mark(line.trim()))
 }
 
-/// Takes out control characters, and all but one of empty lines that follow each other.
+/// Removes control characters, and all but one of consecutive empty lines.
 fn clean(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut empty = 1;

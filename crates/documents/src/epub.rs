@@ -1,4 +1,4 @@
-//! Books: their chapters in the order of reading, each under its mark.
+//! E-books: their chapters in reading order, each with a marker.
 
 use crate::{
     DocumentLimits, Error,
@@ -15,19 +15,19 @@ use std::collections::HashMap;
 
 /// Path of the file that names the book's package document.
 const CONTAINER: &str = "META-INF/container.xml";
-/// A chapter may have so many bytes.
+/// Maximum size of a chapter, in bytes.
 const CHAPTER: u64 = 32 * 1024 * 1024;
-/// A book is read to so many chapters.
+/// Maximum number of chapters that are read.
 const CHAPTERS: usize = 5_000;
-/// Elements that are left out of the text; pictures are files inside the book.
+/// Elements that are dropped from the text; pictures are files inside the book.
 const SKIPPED: [&str; 9] =
     ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
-/// Elements of HTML that have no end.
+/// HTML elements without an end tag.
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
-    // Chapters may name a document type; what matters here is how much there is.
+    // Chapters may have a document type; only their size is checked.
     archive::measure(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     let container = text::decode(&archive.read(CONTAINER, CHAPTER)?);
@@ -81,7 +81,7 @@ impl EpubMetadata {
     fn parse(package: &str) -> Self {
         let (mut book, mut items, mut in_title) = (Self::default(), HashMap::new(), false);
         let mut reader = Reader::from_str(package);
-        // What holds together up to a damage counts.
+        // A damaged file is used up to the damage.
         while let Ok(event) = reader.read_event() {
             match event {
                 Event::Start(tag) | Event::Empty(tag) => match tag.local_name().as_ref() {
@@ -108,7 +108,7 @@ impl EpubMetadata {
     }
 }
 
-/// The attribute of the first element of a name.
+/// Returns an attribute of the first element with a name.
 fn first(text: &str, element: &str, name: &str) -> Option<String> {
     let mut reader = Reader::from_str(text);
     loop {
@@ -127,7 +127,7 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     found.normalized_value(XmlVersion::Implicit1_0).ok().map(Into::into)
 }
 
-/// Finds a file of the book: names are relative to the description's folder, and written as in addresses.
+/// Resolves the path of a file in the book: names are relative to the package document's folder, and percent-encoded.
 fn resolve(folder: &str, href: &str) -> String {
     let href = href.split('#').next().unwrap_or_default();
     let href = percent_encoding::percent_decode_str(href).decode_utf8_lossy();
@@ -142,8 +142,8 @@ fn resolve(folder: &str, href: &str) -> String {
     parts.join("/")
 }
 
-/// Gives elements that XML ends in their first tag an end of their own: HTML knows no such thing, and would
-/// take what follows for their content.
+/// Gives self-closing XML elements an end tag: HTML has no such syntax, and would treat the following text as their
+/// content.
 fn closed(xhtml: &str) -> String {
     let mut writer = Writer::new(Vec::new());
     let mut reader = Reader::from_str(xhtml);
@@ -156,7 +156,7 @@ fn closed(xhtml: &str) -> String {
                 writer.write_event(Event::Start(tag)).and_then(|()| writer.write_event(Event::End(end)))
             }
             Ok(event) => writer.write_event(event),
-            // It is no XML: browsers would read it all the same.
+            // It is not XML, but browsers would render it anyway.
             Err(_) => return xhtml.to_owned(),
         };
         if written.is_err() {

@@ -1,39 +1,39 @@
-//! Why a document did not become Markdown.
+//! Why a document was not converted to Markdown.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a document did not become Markdown. The texts are for whoever sent it.
+/// Why a document was not converted to Markdown. The texts are for the sender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Error {
-    /// It is none of the documents that are converted. Nothing is wrong with that.
+    /// It is not a convertible document, which is no problem.
     #[error("it is no document that can be converted")]
     Unknown,
-    /// It is a document, but of a kind that is not read.
+    /// It is a document of an unsupported kind.
     #[error("{0}")]
     Refused(String),
     /// It needs a password.
     #[error("it is protected by a password: send it without one")]
     Protected,
-    /// It is more than is taken.
+    /// It exceeds a limit.
     #[error("it is too large: {0}")]
     TooLarge(String),
-    /// Its content does not hold together.
+    /// Its content is damaged.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// There is no text in it.
+    /// It contains no text.
     #[error("there is no text in it, perhaps only pictures")]
     Empty,
-    /// It took longer than it may.
+    /// It exceeded the time limit.
     #[error("it took too long to read")]
     TooSlow,
-    /// It took more memory than it may.
+    /// It exceeded the memory limit.
     #[error("it takes too much memory to read")]
     TooHungry,
     /// The reader crashed on it.
     #[error("its reader broke down over it: it is damaged, or too unusual")]
     Broke,
-    /// There was nobody to read it; another time there may be.
+    /// No reader was available; a later attempt may succeed.
     #[error("it could not be read just now: {0}")]
     Unavailable(String),
 }

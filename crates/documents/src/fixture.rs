@@ -1,9 +1,9 @@
-//! Small documents, made here.
+//! Small generated documents.
 
 use std::io::{Cursor, Write};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-/// An archive of these files.
+/// Returns an archive of these files.
 pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in files {
@@ -25,13 +25,13 @@ fn rels(entries: &[(&str, &str, &str)]) -> String {
     format!(r#"<?xml version="1.0"?><Relationships xmlns="{PACKAGE}">{entries}</Relationships>"#)
 }
 
-/// A Word document with this body, in WordprocessingML.
+/// Returns a Word document with this body, in WordprocessingML.
 pub(crate) fn docx(body: &str) -> Vec<u8> {
     docx_with(body, &[])
 }
 
-/// A Word document with more parts, each with the kind of its relationship, its name and its text. The ids of the
-/// relationships are `part1` and so on.
+/// Returns a Word document with more parts, each with the kind of its relationship, its name and its text. The ids of
+/// the relationships are `part1` and so on.
 pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
     let namespaces = [
         ("w", "http://schemas.openxmlformats.org/wordprocessingml/2006/main"),
@@ -63,7 +63,7 @@ pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
     zip(&files)
 }
 
-/// A paragraph of a Word document; a heading if it has a level.
+/// Returns a paragraph of a Word document; a heading if it has a level.
 pub(crate) fn paragraph(level: u8, text: &str) -> String {
     let style = match level {
         0 => String::new(),
@@ -72,7 +72,7 @@ pub(crate) fn paragraph(level: u8, text: &str) -> String {
     format!("<w:p>{style}<w:r><w:t>{text}</w:t></w:r></w:p>")
 }
 
-/// A presentation with a slide for each title and text, the first with a note.
+/// Returns a presentation with a slide for each title and text, the first with a note.
 pub(crate) fn pptx(slides: &[(&str, &str)], note: &str) -> Vec<u8> {
     let names = r#"xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
     let shape = |kind: &str, text: &str| {
@@ -104,7 +104,7 @@ pub(crate) fn pptx(slides: &[(&str, &str)], note: &str) -> Vec<u8> {
     zip(&files)
 }
 
-/// An archive with more files, and others in the place of some.
+/// Returns an archive with files added or replaced.
 pub(crate) fn with_files(archive: &[u8], files: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
     let mut all: Vec<(String, Vec<u8>)> = Vec::new();
@@ -120,12 +120,12 @@ pub(crate) fn with_files(archive: &[u8], files: &[(&str, &str)]) -> Vec<u8> {
     self::zip(&all)
 }
 
-/// The relationships of a part: id, kind and target of each.
+/// Returns the relationships of a part: id, kind and target of each.
 pub(crate) fn relationships(entries: &[(&str, &str, &str)]) -> String {
     rels(entries)
 }
 
-/// A workbook; each sheet is a name and its cells, in SpreadsheetML.
+/// Returns a workbook; each sheet is a name and its cells, in SpreadsheetML.
 pub(crate) fn xlsx(sheets: &[(&str, &str)]) -> Vec<u8> {
     let names = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
     let (mut files, mut list, mut links) = (Vec::new(), String::new(), Vec::new());
@@ -148,12 +148,12 @@ pub(crate) fn xlsx(sheets: &[(&str, &str)]) -> Vec<u8> {
     zip(&files)
 }
 
-/// A cell of a workbook with a text.
+/// Returns a text cell of a workbook.
 pub(crate) fn cell(place: &str, text: &str) -> String {
     format!(r#"<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>"#)
 }
 
-/// A spreadsheet of LibreOffice's with these tables, in its own markup.
+/// Returns a LibreOffice spreadsheet with these tables, in its own markup.
 pub(crate) fn ods(tables: &str) -> Vec<u8> {
     let names = "xmlns:office=\"urn:oasis:names:tc:opendocument:xmlns:office:1.0\" \
          xmlns:table=\"urn:oasis:names:tc:opendocument:xmlns:table:1.0\" \
@@ -167,7 +167,7 @@ pub(crate) fn ods(tables: &str) -> Vec<u8> {
     ])
 }
 
-/// An OpenDocument file of this kind, with its automatic styles and its body.
+/// Returns an OpenDocument file of this kind, with its automatic styles and its body.
 pub(crate) fn odf(kind: &str, styles: &str, body: &str) -> Vec<u8> {
     let namespaces = [
         ("office", "office"),
@@ -192,7 +192,7 @@ pub(crate) fn odf(kind: &str, styles: &str, body: &str) -> Vec<u8> {
     ])
 }
 
-/// A book with these chapters, in XHTML.
+/// Returns a book with these chapters, in XHTML.
 pub(crate) fn epub(title: &str, chapters: &[&str]) -> Vec<u8> {
     let item = |(at, _): (usize, &&str)| {
         format!(r#"<item id="c{at}" href="ch%20{at}.xhtml" media-type="application/xhtml+xml"/>"#)
@@ -218,7 +218,7 @@ pub(crate) fn epub(title: &str, chapters: &[&str]) -> Vec<u8> {
     zip(&files)
 }
 
-/// A PDF of these objects, numbered from 1; the first is its catalogue.
+/// Returns a PDF of these objects, numbered from 1; the first is its catalog.
 pub(crate) fn pdf(objects: &[String]) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = Vec::new();
@@ -234,7 +234,7 @@ pub(crate) fn pdf(objects: &[String]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A PDF with a text in a font of this encoding and collection, as hexadecimal codes.
+/// Returns a PDF with a text in a font of this encoding and collection, as hexadecimal codes.
 pub(crate) fn pdf_in(encoding: &str, ordering: &str, codes: &[u8]) -> Vec<u8> {
     let codes: String = codes.iter().map(|byte| format!("{byte:02X}")).collect();
     let stream = format!("BT /F1 14 Tf 72 720 Td <{codes}> Tj ET");
@@ -254,7 +254,7 @@ pub(crate) fn pdf_in(encoding: &str, ordering: &str, codes: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// A PDF with a page for each text.
+/// Returns a PDF with a page for each text.
 pub(crate) fn pages(texts: &[&str]) -> Vec<u8> {
     let kids: String = (0..texts.len()).map(|at| format!("{} 0 R ", 4 + 2 * at)).collect();
     let mut objects = vec![

@@ -1,4 +1,4 @@
-//! A sheet's cells, as many as there is room for, and the table that they make.
+//! A sheet's cells, up to a size limit, and their table.
 
 use crate::{DocumentLimits, draft::DocumentDraft};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,23 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Size of the Markdown around each cell in a table, in bytes.
 const AROUND: usize = 3;
 
-/// There is no room for another cell.
+/// The grid has no room for another cell.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GridFull;
 
-/// A sheet's cells. Those that are empty take no room, wherever the others stand.
+/// A sheet's cells. Empty ones take no room.
 pub(crate) struct Grid {
     rows: BTreeMap<usize, Vec<(usize, String)>>,
     columns: BTreeSet<usize>,
     room: usize,
     most_rows: usize,
     most_columns: usize,
-    /// Whether something was left out below, and to the right.
+    /// Whether rows and columns were omitted.
     cut: (bool, bool),
 }
 
 impl Grid {
-    /// A grid whose table has at most so many bytes.
+    /// Creates a grid whose table has at most `room` bytes.
     pub(crate) fn new(room: usize, limits: &DocumentLimits) -> Self {
         Self {
             rows: BTreeMap::new(),
@@ -34,7 +34,7 @@ impl Grid {
         }
     }
 
-    /// Puts a value in. Counted from 0. When there is no more room, none of what follows is wanted.
+    /// Adds a value; `row` and `column` count from 0. After an error, all further values are rejected.
     pub(crate) fn put(&mut self, row: usize, column: usize, value: &str) -> Result<(), GridFull> {
         let value = value.trim();
         if value.is_empty() {
@@ -56,14 +56,14 @@ impl Grid {
         Ok(())
     }
 
-    /// Returns the range of the sheet that has values, as spreadsheets write it.
+    /// Returns the range of the sheet with values, in spreadsheet notation.
     pub(crate) fn extent(&self) -> Option<String> {
         let rows = self.rows.keys().next().zip(self.rows.keys().next_back())?;
         let columns = self.columns.first().zip(self.columns.last())?;
         Some(format!("{}{}:{}{}", letters(*columns.0), rows.0 + 1, letters(*columns.1), rows.1 + 1))
     }
 
-    /// Writes the table, its first row as the head, without rows and columns that are empty.
+    /// Writes the table with its first row as the head, without empty rows and columns.
     pub(crate) fn write(mut self, draft: &mut DocumentDraft, what: &str) {
         let columns: Vec<usize> = std::mem::take(&mut self.columns).into_iter().collect();
         for (index, cells) in std::mem::take(&mut self.rows).into_values().enumerate() {
@@ -107,7 +107,7 @@ fn escaped(value: &str) -> String {
     lines.replace('|', "\\|")
 }
 
-/// A column as spreadsheets call it: A to Z, then AA.
+/// Returns a column's name in spreadsheets: A to Z, then AA.
 pub(crate) fn letters(column: usize) -> String {
     let mut name = Vec::new();
     let mut left = column + 1;

@@ -1,19 +1,19 @@
-//! Web pages: their words, headings, lists and tables, without what is there for browsers only.
+//! Web pages: their text, headings, lists and tables, without parts that are only for browsers.
 
 use crate::{DocumentLimits, Error, draft::DocumentDraft, text};
 use dom_query::{Document, NodeRef};
 
-/// Elements that are left out of the text.
+/// Elements that are dropped from the text.
 const SKIPPED: [&str; 8] = ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe"];
 
-/// Elements that have no end, end by themselves when the next begins, or are no depth for a parser.
+/// Elements without an end tag, with an optional one, or without depth for a parser.
 const FLAT: [&str; 46] = [
     "a", "area", "b", "base", "big", "br", "code", "col", "colgroup", "dd", "dt", "em", "embed", "font",
     "hr", "i", "img", "input", "li", "link", "meta", "nobr", "optgroup", "option", "p", "param", "rb", "rp",
     "rt", "rtc", "s", "small", "source", "strike", "strong", "tbody", "td", "tfoot", "th", "thead", "tr",
     "track", "tt", "u", "wbr", "!doctype",
 ];
-/// Maximum depth of elements. Parsers take time with the square of depth: what seems deeper is not parsed.
+/// Maximum depth of elements. Parsers take time quadratic in depth: deeper pages are not parsed.
 const MAX_NESTING_DEPTH: usize = 4_096;
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
@@ -32,15 +32,15 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(draft)
 }
 
-/// A page in memory.
+/// A parsed page.
 pub(crate) struct HtmlPage(Document);
 
 impl HtmlPage {
     pub(crate) fn parse(html: &str) -> Self {
         let page = Document::from(html);
-        // What is within an address is no text for anybody.
+        // Data URLs are not useful as text.
         page.select("img[src^='data:']").remove();
-        // An anchor that leads nowhere is a place in the text.
+        // An anchor without a target is only a position in the text.
         page.select("a:not([href])").rename("span");
         Self(page)
     }
@@ -50,8 +50,8 @@ impl HtmlPage {
         title.exists().then(|| title.text().to_string())
     }
 
-    /// The page as Markdown; as mere words where it is nested deeper than anybody writes. Says whether it is
-    /// the whole.
+    /// Returns the page as Markdown, or as plain text if it is nested deeper than `depth`, and whether nothing was
+    /// omitted.
     pub(crate) fn markdown(&self, skipped: &[&str], depth: usize) -> (String, bool) {
         if deepest(&self.0.root()) > depth {
             return (self.0.text().to_string(), false);
@@ -60,7 +60,7 @@ impl HtmlPage {
     }
 }
 
-/// Whether more elements seem to be open at once than anybody writes, by tags that begin and end them.
+/// Whether the number of open elements, based on tags, seems to exceed the maximum depth.
 pub(crate) fn seems_deep(html: &str) -> bool {
     let (mut depth, mut rest) = (0_usize, html);
     while let Some((_, tag)) = rest.split_once('<') {
@@ -79,7 +79,7 @@ pub(crate) fn seems_deep(html: &str) -> bool {
     false
 }
 
-/// How deep a tree is, walked without calling itself.
+/// Returns the depth of a tree, computed without recursion.
 fn deepest(root: &NodeRef<'_>) -> usize {
     let (mut deepest, mut depth) = (0, 0);
     let mut at = root.first_child();

@@ -1,9 +1,9 @@
-//! Detects the kind of a file: by its content, and by its name only where content has no marks.
+//! Detects the kind of a file: by its content, and by its name only for formats without a signature.
 
 use crate::{Error, archive::Archive, text};
 use serde::{Deserialize, Serialize};
 
-/// So much of a file's beginning is enough to see whether it may be a document, in bytes.
+/// Size of a file's head that indicates whether it may be a document, in bytes.
 const HEAD: usize = 4096;
 
 /// Kind of a document.
@@ -14,17 +14,17 @@ pub enum DocumentKind {
     Pdf,
     /// Word.
     Docx,
-    /// Word, as before 2007.
+    /// Word, before 2007.
     Doc,
     /// PowerPoint.
     Pptx,
-    /// PowerPoint, as before 2007.
+    /// PowerPoint, before 2007.
     Ppt,
     /// Excel.
     Xlsx,
     /// Excel, binary.
     Xlsb,
-    /// Excel, as before 2007.
+    /// Excel, before 2007.
     Xls,
     /// OpenDocument spreadsheet.
     Ods,
@@ -32,17 +32,17 @@ pub enum DocumentKind {
     Odt,
     /// OpenDocument presentation.
     Odp,
-    /// Mail.
+    /// E-mail.
     Eml,
-    /// Mail, kept by Outlook.
+    /// E-mail, stored by Outlook.
     Msg,
     /// A web page.
     Html,
-    /// Values with commas between them.
+    /// Comma-separated values.
     Csv,
-    /// Values with tabs between them.
+    /// Tab-separated values.
     Tsv,
-    /// A book.
+    /// An e-book.
     Epub,
     /// Rich text.
     Rtf,
@@ -50,13 +50,13 @@ pub enum DocumentKind {
 
 const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
 const ZIP: &[u8] = b"PK\x03\x04";
-/// How documents end that cannot be text.
+/// Extensions of documents that cannot be text.
 const ENDINGS: [&str; 13] =
     ["pdf", "docx", "doc", "pptx", "ppt", "xlsx", "xls", "ods", "odt", "odp", "epub", "eml", "msg"];
-/// Name of a stream that mails of Outlook have.
+/// Name of a stream in Outlook's e-mails.
 const OUTLOOK_STREAM: &str = "__properties_version1.0";
 const OPEN_DOCUMENT: &str = "application/vnd.oasis.opendocument.";
-/// Names of headers that mails begin with.
+/// Names of headers that e-mails begin with.
 const HEADERS: [&str; 12] = [
     "from",
     "to",
@@ -75,7 +75,7 @@ const HEADERS: [&str; 12] = [
 const RTF: &[u8] = b"{\\rtf";
 
 impl DocumentKind {
-    /// Returns its name for people.
+    /// Returns its display name.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl DocumentKind {
         }
     }
 
-    /// So many of its parts, as people say it.
+    /// Returns a number of its parts as text for users.
     #[must_use]
     pub fn parts(self, count: usize) -> String {
         let part = match self {
@@ -106,7 +106,7 @@ impl DocumentKind {
         format!("{count} {part}{}", if count == 1 { "" } else { "s" })
     }
 
-    /// Whether a file may be a document, by its first bytes. What is not need not be read any further.
+    /// Whether a file may be a document, based on its first bytes. Other files need not be read further.
     #[must_use]
     pub fn likely(bytes: &[u8], name: &str) -> bool {
         let head = bytes.get(..HEAD).unwrap_or(bytes);
@@ -146,13 +146,13 @@ impl DocumentKind {
     }
 }
 
-/// Returns the ending by which a file says that it is a document.
+/// Returns the extension of a file if it is that of a document.
 fn named(name: &str) -> Option<&'static str> {
     let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
     ENDINGS.into_iter().find(|known| *known == ending)
 }
 
-/// Readers take a PDF whose mark comes within the first kilobyte.
+/// Whether a file is a PDF: readers accept the signature anywhere within the first kilobyte.
 fn is_pdf(head: &[u8]) -> bool {
     let head = head.get(..1024).unwrap_or(head);
     head.windows(5).any(|window| window == b"%PDF-")
@@ -166,7 +166,7 @@ fn is_html(head: &[u8], name: &str) -> bool {
     marked || (text.starts_with('<') && (named || text.contains("<html")))
 }
 
-/// Such files have no marks; the name has to say it, and no byte to speak against it.
+/// Detects separated values, which have no signature: by name, unless a byte contradicts it.
 fn separated(head: &[u8], name: &str) -> Option<DocumentKind> {
     let kind = match ending(name).as_str() {
         "csv" => DocumentKind::Csv,
@@ -219,18 +219,18 @@ fn compound(bytes: &[u8]) -> Result<DocumentKind, Error> {
         Ok(undoc::FormatType::Xls) => Ok(DocumentKind::Xls),
         Err(undoc::Error::Encrypted) => Err(Error::Protected),
         _ if is_outlook(bytes) => Ok(DocumentKind::Msg),
-        // An installer, or nothing at all.
+        // An installer, or an unknown file.
         _ => Err(Error::Unknown),
     }
 }
 
-/// Whether a compound file is a mail of Outlook.
+/// Whether a compound file is an Outlook e-mail.
 fn is_outlook(bytes: &[u8]) -> bool {
     let name: Vec<u8> = OUTLOOK_STREAM.encode_utf16().flat_map(u16::to_le_bytes).collect();
     bytes.windows(name.len()).any(|window| window == name)
 }
 
-/// Whether a file begins as a mail does. Without the name of a mail it needs headers that only mails have.
+/// Whether a file begins like an e-mail. Without an e-mail's file name it needs headers that only e-mails have.
 fn is_mail(head: &[u8], named: bool) -> bool {
     let head = String::from_utf8_lossy(head);
     let head = head.trim_start_matches('\u{FEFF}').trim_start();

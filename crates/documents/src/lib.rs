@@ -1,12 +1,11 @@
-//! Documents to Markdown: what people send, as text that a model can read.
+//! Converts documents sent by users to Markdown that a model can read.
 //!
-//! [`convert`] works in the calling thread's process and keeps every bound but the one of time. [`Converter`]
-//! does the same in a child process, which a document may take down: it has so much memory and so long, no
-//! environment, and nothing but the document itself. Libraries know the formats; what is ours is the
-//! choice among them by content, the bounds, the marks of pages, slides and sheets, and the outline.
+//! [`convert`] works in the calling process and applies all limits except that on time. [`Converter`] does the same in
+//! a child process, which a document may crash: it has limited memory and time, no environment, and no input but the
+//! document itself. Libraries parse the formats; this crate selects the format by content, applies the limits, marks
+//! pages, slides and sheets, and builds the outline.
 //!
-//! Deliberately absent: pictures, their recognition as text, and any file or network access of a document's
-//! own making.
+//! Deliberately absent: pictures, text recognition, and any file or network access on behalf of a document.
 
 mod archive;
 mod child;
@@ -43,16 +42,16 @@ pub use kind::DocumentKind;
 pub use limits::DocumentLimits;
 pub use outline::{Heading, outline};
 
-/// A thread that converts has so much stack, in bytes; most of it is never touched.
+/// Stack size of a converting thread, in bytes; most of it is never touched.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// Converts a document. What it is, its content tells; `name` counts only for what has no marks of its own.
-/// Blocks, and knows no end but the document's: [`Converter`] adds the limit of time.
+/// Converts a document. Its content determines its kind; `name` only matters for formats without a signature. Blocks
+/// without a time limit, which [`Converter`] adds.
 ///
 /// # Errors
-/// When it is no document, or cannot be read; see [`Error`].
+/// When it is not a document, or cannot be read; see [`Error`].
 pub fn convert(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
-    // A thread of its own has room for what is nested, and its panic ends nobody else.
+    // A separate thread has stack for nested data, and its panic is contained.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("document".to_owned()).stack_size(STACK);
         let work = thread.spawn_scoped(scope, || work(bytes, name, limits));

@@ -1,36 +1,36 @@
-//! How much of everything there may be in a document.
+//! Limits on the contents of a document.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How much of everything there may be in a document.
+/// Limits on the contents of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentLimits {
-    /// The largest document, in bytes.
+    /// Maximum size of a document, in bytes.
     pub input: u64,
-    /// How many files an archive may have.
+    /// Maximum number of files in an archive.
     pub entries: usize,
-    /// How large an archive's files may be together, unpacked, in bytes.
+    /// Maximum total size of an archive's files, extracted, in bytes.
     pub expanded: u64,
-    /// How many times its own size an archive may unpack to, above [`DocumentLimits::MIN_BOMB_BYTES`].
+    /// Maximum compression ratio of an archive above [`DocumentLimits::MIN_BOMB_BYTES`].
     pub ratio: u64,
-    /// How deep elements may be nested.
+    /// Maximum nesting depth of elements.
     pub depth: usize,
-    /// How many rows of a sheet are shown.
+    /// Maximum number of displayed rows of a sheet.
     pub rows: usize,
-    /// How many columns of a sheet are looked at.
+    /// Maximum number of columns of a sheet that are read.
     pub columns: usize,
-    /// How long the Markdown may be, in bytes; the rest is cut with a word.
+    /// Maximum length of the Markdown, in bytes; the rest is cut, with a note.
     pub output: usize,
-    /// How long it may take. Held by a [`crate::Converter`] that works in a child process.
+    /// Maximum duration. Enforced by a [`crate::Converter`] with a child process.
     pub time: Duration,
-    /// How much address space it may take, in bytes. Held like `time`.
+    /// Maximum address space, in bytes. Enforced like `time`.
     pub memory: u64,
 }
 
 impl DocumentLimits {
-    /// An archive that unpacks to no more than this is never taken for a bomb, in bytes.
+    /// Minimum extracted size of an archive that can count as a bomb, in bytes.
     pub const MIN_BOMB_BYTES: u64 = 16 * 1024 * 1024;
 }
 

@@ -1,18 +1,18 @@
-//! Mails: subject, sender, recipients, date, text, and the names of attachments.
+//! E-mails: subject, sender, recipients, date, text, and the names of attachments.
 
 use crate::{DocumentLimits, Error, draft::DocumentDraft, html::HtmlPage, html::seems_deep, text};
 use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use msg_parser::{Outlook, Person};
 use std::borrow::Cow;
 
-/// Maximum size of a head that is repaired, in bytes.
+/// Maximum size of a repaired head, in bytes.
 const MAX_HEAD_BYTES: usize = 1024 * 1024;
-/// Maximum depth of mails that are attached to mails.
+/// Maximum depth of e-mails attached to e-mails.
 const MAX_MAIL_DEPTH: usize = 4;
-/// Elements of HTML that are left out of the text.
+/// HTML elements that are dropped from the text.
 const SKIPPED: [&str; 9] =
     ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
-/// Reads a mail as it was sent (.eml).
+/// Reads an e-mail in its transmitted form (.eml).
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     let bytes = with_readable_head(bytes);
     let message = MessageParser::default().parse(&*bytes);
@@ -23,7 +23,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(mail.finish())
 }
 
-/// Reads a mail that Outlook kept (.msg).
+/// Reads an e-mail stored by Outlook (.msg).
 pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     let message = Outlook::from_slice(bytes).map_err(|error| Error::Damaged(error.to_string()))?;
     let mut mail = Mail { draft: DocumentDraft::new(limits.output), limits, unread: 0 };
@@ -32,8 +32,8 @@ pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<Docu
     Ok(mail.finish())
 }
 
-/// Repairs heads that the library cannot read: a head in an encoding that it does not name, and characters that are cut
-/// in two by the ends of encoded words.
+/// Repairs heads that the library cannot parse: one with undeclared encoding, and characters that are split between
+/// encoded words.
 fn with_readable_head(bytes: &[u8]) -> Cow<'_, [u8]> {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n" || pair == b"\n\r").unwrap_or(bytes.len());
     let (head, body) = bytes.split_at(end);
@@ -45,10 +45,10 @@ fn with_readable_head(bytes: &[u8]) -> Cow<'_, [u8]> {
     if joined.as_bytes() == head { bytes.into() } else { [joined.as_bytes(), body].concat().into() }
 }
 
-/// Joins encoded words that follow each other and are encoded in the same way, and adds the padding that they lack.
+/// Joins consecutive encoded words with the same encoding, and adds missing padding.
 fn with_joined_words(head: &str) -> String {
     let (mut joined, mut rest) = (String::new(), head);
-    // Encodings of the last encoded word, and the start of its data.
+    // Encoding of the last encoded word, and the start of its data.
     let mut last: Option<(&str, usize)> = None;
     while let Some(at) = rest.find("=?") {
         let (between, word) = rest.split_at(at);
@@ -93,7 +93,7 @@ fn encoded_word(text: &str) -> Option<(&str, &str)> {
         .then_some((how, data))
 }
 
-/// Whether other data can be added to a word that ends here.
+/// Whether more data can be appended to a word that ends here.
 fn is_whole(how: &str, data: Option<&str>) -> bool {
     let data = data.and_then(|data| data.strip_suffix("?=")).unwrap_or_default();
     how.ends_with(['q', 'Q']) || (data.len().is_multiple_of(4) && !data.ends_with('='))
@@ -110,7 +110,7 @@ fn pad(joined: &mut String, last: Option<(&str, usize)>) {
 struct Mail<'a> {
     draft: DocumentDraft,
     limits: &'a DocumentLimits,
-    /// Number of attachments that are not read.
+    /// Number of unread attachments.
     unread: usize,
 }
 
@@ -167,7 +167,7 @@ impl Mail<'_> {
     fn body(&mut self, message: &Message<'_>, part: &MessagePart<'_>) -> String {
         match &part.body {
             PartType::Html(html) => self.markdown(html),
-            // Old programs do not name the encoding of a text.
+            // Old programs do not declare the encoding of a text.
             PartType::Text(said) if part.is_encoding_problem || said.contains('\u{FFFD}') => {
                 let raw = message.raw_message.get(part.offset_body as usize..part.offset_end as usize);
                 let is_plain = part

@@ -1,13 +1,13 @@
-//! XML that came from anywhere: whether it is nested deeper than anybody writes, or brings entities of its own.
+//! Untrusted XML: checks its nesting depth, and rejects custom entities.
 
 use crate::Error;
 use quick_xml::{Reader, events::Event};
 use std::io::BufRead;
 
-/// Maximum size of one tag, comment or text, in bytes; reading goes on behind what is longer.
+/// Maximum size of one tag, comment or text, in bytes; reading continues after a longer one.
 const MAX_TOKEN_BYTES: usize = 64 * 1024 * 1024;
 
-/// Reads XML through and keeps nothing. What does not hold together is left to whoever reads it for good.
+/// Scans XML without keeping it. Malformed parts are left to the actual reader.
 pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Error> {
     let mut reader = Reader::from_reader(source);
     reader.config_mut().check_end_names = false;

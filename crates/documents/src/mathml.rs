@@ -1,4 +1,4 @@
-//! Formulas in MathML as text: in the notation that the file itself has beside them, or else as LaTeX.
+//! Formulas in MathML as text: in the notation of the file's own annotation, or else as LaTeX.
 
 use crate::xml::Element;
 

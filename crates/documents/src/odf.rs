@@ -12,9 +12,9 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// Maximum size of the content, in bytes: its tree takes many times as much.
+/// Maximum size of the content, in bytes: its tree takes many times as much memory.
 const MAX_CONTENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Maximum number of blanks for one mark.
+/// Maximum number of blanks for one element.
 const MAX_BLANKS: usize = 100;
 
 pub(crate) fn read(
@@ -51,7 +51,7 @@ pub(crate) fn read(
     Ok(reader.finish())
 }
 
-/// Returns the names of styles whose slides are hidden.
+/// Returns the names of the styles of hidden slides.
 fn hidden_styles(content: &Element) -> BTreeSet<String> {
     let styles = content.all("style").into_iter().filter(|style| {
         let properties = style.child("drawing-page-properties");
@@ -145,7 +145,7 @@ impl OdfReader<'_> {
             "table" => self.table(element),
             "tracked-changes" => self.deletions += element.all("deletion").len(),
             "forms" | "sequence-decls" | "soft-page-break" | "variable-decls" => {}
-            // A frame offers its content in several forms: the first that is text counts.
+            // A frame has its content in several forms: the first textual one counts.
             "frame" => self.frame(element, depth),
             _ => self.blocks(element, depth),
         }
@@ -210,7 +210,7 @@ impl OdfReader<'_> {
         for child in &element.children {
             let child = match child {
                 XmlNode::Text(words) => {
-                    // Outside of paragraphs there is layout only.
+                    // Text outside of paragraphs is only layout.
                     if !words.trim().is_empty() || matches!(element.name.as_str(), "p" | "h" | "span" | "a") {
                         text.push_str(&words.replace(['\n', '\r', '\t'], " "));
                     }
@@ -281,7 +281,7 @@ impl OdfReader<'_> {
     }
 }
 
-/// Returns the rows of a table, in groups or not.
+/// Returns the rows of a table, including grouped ones.
 fn rows(table: &Element) -> Vec<&Element> {
     let mut rows = Vec::new();
     for child in table.elements() {

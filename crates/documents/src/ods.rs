@@ -1,4 +1,4 @@
-//! LibreOffice's spreadsheets. An own reader: what a sheet repeats a million times is not unfolded here.
+//! LibreOffice spreadsheets, with a reader that does not expand cells that are repeated a million times.
 
 use crate::{
     DocumentLimits, Error,
@@ -14,7 +14,7 @@ use quick_xml::{
 };
 use std::collections::BTreeSet;
 
-/// A row or cell that is repeated is shown so many times at most.
+/// Maximum number of times that a repeated row or cell is shown.
 const REPEATS: usize = 1_000;
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
@@ -46,7 +46,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(draft)
 }
 
-/// Returns the names of the styles whose tables are hidden.
+/// Returns the names of the styles of hidden tables.
 fn hidden_styles(content: &str) -> BTreeSet<String> {
     let (mut reader, mut style, mut hidden) = (Reader::from_str(content), None, BTreeSet::new());
     while let Ok(event) = reader.read_event() {
@@ -105,7 +105,7 @@ fn put(grid: &mut Grid, row: usize, cells: &[(usize, usize, String)]) -> Result<
     Ok(())
 }
 
-/// Reads a row to its end: where its values stand, how often each, and what they are.
+/// Reads a row to its end: the position, the number of repetitions and the text of each value.
 fn cells(reader: &mut Reader<&[u8]>) -> Result<Vec<(usize, usize, String)>, Error> {
     let (mut cells, mut column) = (Vec::new(), 0_usize);
     while let Some(event) = next(reader)? {
@@ -132,7 +132,7 @@ fn is_cell(tag: &BytesStart<'_>) -> bool {
     matches!(tag.local_name().as_ref(), "table-cell" | "covered-table-cell")
 }
 
-/// Reads a cell to its end: its paragraphs as they are shown, without remarks.
+/// Reads a cell to its end: its paragraphs as displayed, without annotations.
 fn words(reader: &mut Reader<&[u8]>) -> Result<String, Error> {
     let (mut text, mut remark) = (String::new(), 0_usize);
     while let Some(event) = next(reader)? {

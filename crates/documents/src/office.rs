@@ -1,5 +1,5 @@
-//! Word and PowerPoint, of today and as before 2007. Slides are under their marks, with their notes. Elements that the library
-//! passes over are rewritten before it reads the document.
+//! Word and PowerPoint, both current and before 2007. Slides have markers and their notes. Elements that the library
+//! ignores are rewritten before it reads the document.
 
 mod diagram;
 mod math;
@@ -53,7 +53,7 @@ fn read_word(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Err
     Ok(draft)
 }
 
-/// Leaves out page headers and footers that are numbers only.
+/// Removes page headers and footers without letters, such as page numbers.
 fn without_page_numbers(markdown: &str) -> String {
     let is_number = |line: &&str| {
         let text = line.strip_prefix("> *Header: ").or_else(|| line.strip_prefix("> *Footer: "));
@@ -62,7 +62,7 @@ fn without_page_numbers(markdown: &str) -> String {
     markdown.lines().filter(|line| !is_number(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Whether a part has text that a reader sees.
+/// Whether a part has text visible to readers.
 fn is_story(name: &str) -> bool {
     let parts = ["document", "header", "footer", "footnotes", "endnotes"];
     let file = name.strip_prefix("word/").filter(|name| name.ends_with(".xml") && !name.contains('/'));
@@ -84,7 +84,7 @@ fn read_slides(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, E
     Ok(draft)
 }
 
-/// Has the library read a document, and returns the number of its sections as well.
+/// Renders a document with the library, and also returns the number of its sections.
 fn render(
     bytes: &[u8],
     limits: &DocumentLimits,

@@ -1,4 +1,4 @@
-//! The headings of a Markdown text, and where they are.
+//! The headings of a Markdown text, and their lines.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ pub struct Heading {
     pub line: usize,
     /// Its level, 1 to 6.
     pub level: u8,
-    /// Its words, without marks.
+    /// Its text, without markup.
     pub text: String,
 }
 
-/// Returns the headings of a Markdown text, in order, a thousand at most.
+/// Returns the headings of a Markdown text, in order, at most a thousand.
 #[must_use]
 pub fn outline(markdown: &str) -> Vec<Heading> {
     let mut fenced = false;

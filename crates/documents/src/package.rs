@@ -1,4 +1,4 @@
-//! Package of an Office document: its parts, the relationships between them, and a copy with other parts.
+//! Package of an Office document: its parts, the relationships between them, and a copy with changed parts.
 
 use crate::{DocumentLimits, Error, archive::Archive, draft::DocumentDraft, text, xml::Element};
 use std::{
@@ -8,7 +8,7 @@ use std::{
 };
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
-/// Maximum size of a part that is read as text, in bytes: its tree takes many times as much.
+/// Maximum size of a part that is read as text, in bytes: its tree takes many times as much memory.
 const MAX_PART_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Parts of an Office document.
@@ -17,9 +17,9 @@ pub(crate) struct Package<'a> {
     archive: Archive<'a>,
     /// Maximum size of a part, in bytes.
     limit: u64,
-    /// Names of parts that are larger.
+    /// Names of larger parts.
     too_large: RefCell<BTreeSet<String>>,
-    /// New text of parts, by their names.
+    /// New texts of parts, by name.
     changed: BTreeMap<String, String>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Package<'a> {
         self.archive.names()
     }
 
-    /// Returns the text of a part. One that is too large is noted.
+    /// Returns the text of a part. One that is too large is recorded.
     pub(crate) fn text(&self, part: &str) -> Option<String> {
         match self.archive.read(part, self.limit) {
             Ok(bytes) => Some(text::decode(&bytes)),
@@ -56,7 +56,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns the parts that a part refers to, by the ids of its relationships.
+    /// Returns the parts that a part refers to, by relationship id.
     pub(crate) fn relationships(&self, part: &str) -> BTreeMap<String, Relationship> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let rels = self.text(format!("{folder}/_rels/{file}.rels").trim_start_matches('/'));
@@ -70,7 +70,7 @@ impl<'a> Package<'a> {
         relationships.collect()
     }
 
-    /// Gives a part another text.
+    /// Replaces the text of a part.
     pub(crate) fn change(&mut self, part: &str, text: String) {
         self.changed.insert(part.to_owned(), text);
     }
@@ -112,7 +112,7 @@ pub(crate) struct Relationship {
     pub(crate) target: String,
 }
 
-/// Returns the name of a part that is named from the folder of another.
+/// Resolves the name of a part relative to the folder of another.
 fn resolve(folder: &str, target: &str) -> String {
     if let Some(absolute) = target.strip_prefix('/') {
         return absolute.to_owned();

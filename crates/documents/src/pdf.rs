@@ -1,18 +1,18 @@
-//! PDF, a page at a time, each under its mark.
+//! PDF, page by page, each with a marker.
 
 use crate::{DocumentLimits, Error, draft::DocumentDraft};
 use std::borrow::Cow;
 use unpdf::{PageMarkerStyle, ParseOptions, RenderOptions, parse_bytes_with_options, render};
 
-/// Maximum depth of arrays and dictionaries: their reader calls itself for each. In a picture's bytes,
-/// brackets come by chance, and far fewer more of one kind than of the other.
+/// Maximum depth of arrays and dictionaries, which the library reads recursively. The bytes of a picture contain random
+/// brackets, whose depth stays far below.
 const MAX_NESTING_DEPTH: i64 = 5_000;
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     if seems_deep(bytes) {
         return Err(Error::TooLarge(format!("its objects are nested more than {MAX_NESTING_DEPTH} deep")));
     }
-    // One thread: a child process has few, and several documents may be read at once.
+    // Single-threaded: a child process has few threads, and several documents may be read concurrently.
     let how = ParseOptions::new().lenient().with_resources(false).sequential();
     let bytes = with_known_encodings(bytes);
     let pdf = parse_bytes_with_options(&bytes, how).map_err(|error| failed(&error))?;
@@ -32,7 +32,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(draft)
 }
 
-/// Whether more brackets are open at once than anybody writes. Sees nothing of what is compressed.
+/// Whether more brackets are open at once than any real file has. Compressed data is not examined.
 fn seems_deep(bytes: &[u8]) -> bool {
     let mut depth = 0_i64;
     bytes.windows(3).any(|window| {
@@ -46,8 +46,8 @@ fn seems_deep(bytes: &[u8]) -> bool {
     })
 }
 
-/// Renames encodings of Chinese, Japanese and Korean fonts that the library does not have to larger ones that it has. A name
-/// takes the room of the other. Fonts within compressed objects keep theirs.
+/// Renames encodings of Chinese, Japanese and Korean fonts that the library lacks to larger ones that it has. A name is
+/// replaced in place. Fonts in compressed objects keep theirs.
 fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
     let key = b"/Encoding";
     let mut renamed: Option<Vec<u8>> = None;
@@ -75,7 +75,7 @@ fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
     renamed.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// Returns a name for an encoding that the library does not have, if there is room for it.
+/// Returns the replacement for an encoding that the library lacks, if it fits.
 fn known_encoding(name: &[u8], blanks: usize) -> Option<&'static [u8]> {
     let name = name.strip_prefix(b"/")?;
     let name = name.strip_suffix(b"-H").or_else(|| name.strip_suffix(b"-V"))?;

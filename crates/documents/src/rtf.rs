@@ -1,7 +1,7 @@
 //! Rich text: paragraphs, tables, lists, footnotes and headings of Word and WordPad, in any of their encodings.
 //!
-//! A file is a tree of groups. A control word changes the state of its group; a group that no reader knows, marked by `\*`,
-//! is left out.
+//! A file is a tree of groups. A control word changes the state of its group; an unknown group marked by `\*` is
+//! omitted.
 
 mod words;
 
@@ -10,7 +10,7 @@ use encoding_rs::Encoding;
 use std::collections::HashMap;
 use words::{RtfDestination, code_page, destination, font_charset, symbol};
 
-/// Longest control word, in bytes.
+/// Maximum length of a control word, in bytes.
 const MAX_WORD: usize = 32;
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
@@ -25,10 +25,10 @@ struct RtfGroup {
     destination: RtfDestination,
     /// Encoding of the font.
     encoding: &'static Encoding,
-    /// Number of characters behind a `\u` that are for older readers.
+    /// Number of characters after a `\u` that are for older readers.
     fallback: usize,
     is_hidden: bool,
-    /// Whether it is a note whose bracket is open.
+    /// Whether it is a note with an open bracket.
     is_note: bool,
     is_cell: bool,
     level: Option<usize>,
@@ -42,16 +42,16 @@ struct RtfReader<'a> {
     /// Encoding of the file.
     encoding: &'static Encoding,
     fonts: HashMap<i32, &'static Encoding>,
-    /// Font of the table whose character set comes next.
+    /// Font in the font table whose character set comes next.
     font: i32,
-    /// Bytes of text that are not decoded yet.
+    /// Bytes of text that were not decoded yet.
     pending: Vec<u8>,
-    /// First half of a pair of surrogates.
+    /// First half of a surrogate pair.
     high: Option<u16>,
-    /// Characters that are for older readers and still to come.
+    /// Number of remaining characters for older readers.
     skipped: usize,
     paragraph: String,
-    /// Bullet or number of the list's entry that begins.
+    /// Bullet or number of the current list item.
     label: String,
     row: Vec<String>,
     rows: usize,
@@ -157,12 +157,12 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Begins an entry of a list. A bullet becomes a hyphen, because many are signs of a font that only the writer has.
+    /// Begins a list item. A bullet becomes a hyphen, because many are symbols of a font that only the author has.
     fn end_label(&mut self, is_hidden: bool) {
         let label = std::mem::take(&mut self.label);
         let label = label.trim();
         let is_number = label.contains(char::is_alphanumeric);
-        // LibreOffice writes an empty label in front of a heading.
+        // LibreOffice writes an empty label before a heading.
         if !is_hidden && !label.is_empty() {
             self.paragraph.push_str(if is_number { label } else { "-" });
             self.paragraph.push(' ');
@@ -178,7 +178,7 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Decodes the bytes that wait. Characters of Asian encodings may have several.
+    /// Decodes the pending bytes. Characters of Asian encodings may have several.
     fn flush(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -200,7 +200,7 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Reads a control word or symbol behind its backslash and returns what comes after it.
+    /// Reads a control word or symbol after its backslash and returns the rest.
     fn control<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let letters = bytes.iter().take(MAX_WORD).take_while(|byte| byte.is_ascii_alphabetic()).count();
         let (word, behind) = bytes.split_at(letters);
@@ -298,10 +298,10 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Begins a destination, unless it is part of one that is left out.
+    /// Begins a destination, unless it is inside an omitted one.
     fn enter(&mut self, found: RtfDestination, word: &str) {
         let outer = self.groups.last().map_or(RtfDestination::Text, |group| group.destination);
-        // Text of a box is in a group that is marked as unknown.
+        // Text of a box is in a group with an unknown mark.
         let is_box = word == "shptxt" && outer != RtfDestination::Picture;
         if !is_box && !matches!(outer, RtfDestination::Text | RtfDestination::Footnote | RtfDestination::Info)
         {
@@ -475,7 +475,7 @@ mod tests {
         assert!(matches!(read(deep.as_bytes()), Err(Error::TooLarge(_))));
     }
 
-    /// Signs and control words of rich text.
+    /// Symbols and control words of rich text.
     const PIECE: &str = concat!(
         r"\{|\}|words|\\(\*|~|\\|\n|'[0-9a-f]{0,2}|(ansicpg|mac|u|uc|bin|f|fonttbl|fcharset|v|deleted|plain",
         r"|pard|par|line|tab|intbl|cell|nestcell|row|outlinelevel|footnote|annotation|pict|shppict|nonshppict|shptxt",

@@ -1,4 +1,4 @@
-//! Values with commas, semicolons or tabs between them.
+//! Values separated by commas, semicolons or tabs.
 
 use crate::{
     DocumentLimits, Error,
@@ -7,7 +7,7 @@ use crate::{
     text,
 };
 
-/// So many lines tell what stands between values.
+/// Number of lines that the separator is detected from.
 const SAMPLE: usize = 20;
 
 pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result
     Ok(draft)
 }
 
-/// Detects the separator of values. Semicolons separate them in countries that write commas in numbers.
+/// Detects the separator of values. Semicolons are used in countries with decimal commas.
 fn separator(text: &str) -> u8 {
     let count = |what: char| text.lines().take(SAMPLE).map(|line| line.matches(what).count()).sum::<usize>();
     let (comma, semicolon, tab) = (count(','), count(';'), count('\t'));

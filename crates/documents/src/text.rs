@@ -1,22 +1,22 @@
-//! Bytes to text and back, in the encodings that people's programs write. Every reader detects encodings here.
+//! Decodes bytes to text and encodes text, in common encodings. All readers detect encodings here.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, GB18030, GBK, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
 /// Maximum size of the sample that an encoding is guessed from, in bytes.
 const MAX_SAMPLE_BYTES: usize = 256 * 1024;
-/// Size of the head in which a file may name its encoding, in bytes.
+/// Size of the head that may declare an encoding, in bytes.
 const DECLARATION_BYTES: usize = 2048;
-/// A file with fewer multi-byte sequences of UTF-8 than this for each broken one is in another encoding.
+/// Minimum number of valid multi-byte UTF-8 sequences per broken one. A file with fewer has another encoding.
 const VALID_PER_BROKEN: usize = 2;
 const UTF8_BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// A text file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextFile {
-    /// Bytes of the file. `None` where they are those of the text.
+    /// Bytes of the file; `None` if they equal those of the text.
     bytes: Option<Vec<u8>>,
-    /// Text without the byte order mark. Sequences that the encoding does not have are U+FFFD.
+    /// Text without the byte order mark. Invalid sequences are U+FFFD.
     pub text: String,
     /// Encoding of the file.
     pub encoding: TextEncoding,
@@ -32,7 +32,7 @@ pub struct TextEncoding {
 /// Reason why a file is not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotText {
-    /// It holds bytes that text does not have.
+    /// It contains bytes that text does not have.
     #[error("it is binary")]
     Binary,
     /// Its encoding is not supported.
@@ -53,7 +53,7 @@ pub enum EncodeError {
         /// Name of the encoding.
         encoding: &'static str,
     },
-    /// Bytes of the changed lines would not come back as they are.
+    /// Bytes of the changed lines would not be preserved.
     #[error(
         "the lines to change hold bytes that are not valid {0}, which would be lost: change the file with bash, or convert it first"
     )]
@@ -61,7 +61,7 @@ pub enum EncodeError {
 }
 
 impl TextFile {
-    /// Reads a text: by its byte order mark, as UTF-8 where it is that, as it declares, or as it looks.
+    /// Decodes a text: by its byte order mark, as UTF-8 if valid, by its declaration, or by detection.
     ///
     /// # Errors
     /// When it is not text.
@@ -86,7 +86,7 @@ impl TextFile {
         self.bytes.as_deref().unwrap_or(self.text.as_bytes())
     }
 
-    /// Whether the file has bytes that its encoding does not have, which are U+FFFD in the text.
+    /// Whether the file has bytes that are invalid in its encoding, which are U+FFFD in the text.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.bytes.as_deref().is_some_and(|bytes| !reads(self.encoding.encoding, bytes))
@@ -116,7 +116,7 @@ impl TextFile {
     }
 }
 
-/// Returns the number of whole lines that two texts share at their beginning and at their end.
+/// Returns the number of whole lines that two texts have in common at their beginning and at their end.
 fn common_lines(old: &str, new: &str) -> (usize, usize) {
     let (old, new) = (old.as_bytes(), new.as_bytes());
     let line_feeds = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
@@ -128,7 +128,7 @@ fn common_lines(old: &str, new: &str) -> (usize, usize) {
     (line_feeds(head), line_feeds(old.split_at(old.len() - after).1))
 }
 
-/// Splits text after its first line feeds, and after the line feed that comes before its last ones.
+/// Splits text after its first line feeds, and after the line feed before its last ones.
 fn split_lines(bytes: &[u8], (before, after): (usize, usize)) -> (&[u8], &[u8], &[u8]) {
     let nth = |count: usize| bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(count);
     let nth_back =
@@ -153,7 +153,7 @@ impl TextEncoding {
         self.encoding == UTF_8
     }
 
-    /// Returns the bytes of a text that is added to the end of a file.
+    /// Returns the encoded bytes of a text that is appended to a file.
     ///
     /// # Errors
     /// When the encoding cannot hold the text.
@@ -192,13 +192,13 @@ impl TextEncoding {
         Ok(bytes.into_owned())
     }
 
-    /// Whether a byte 0x0A is a line feed wherever it occurs, and lines can be read apart.
+    /// Whether a byte 0x0A is always a line feed, so that lines can be decoded separately.
     fn keeps_line_feeds(self) -> bool {
         ![UTF_16LE, UTF_16BE, ISO_2022_JP].contains(&self.encoding)
     }
 }
 
-/// Reads any bytes as text. Sequences that the encoding does not have are U+FFFD.
+/// Decodes any bytes as text. Invalid sequences become U+FFFD.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> String {
     match detect(bytes) {
@@ -237,7 +237,7 @@ fn detect(bytes: &[u8]) -> Result<TextEncoding, NotText> {
     }
     let encoding =
         declared(bytes).filter(|encoding| reads(encoding, bytes)).unwrap_or_else(|| guessed(bytes));
-    // Programs that know GBK only cannot read what GB18030 adds.
+    // Programs that only support GBK cannot read the additions of GB18030.
     plain(if encoding == GBK && !comes_back(GBK, bytes) { GB18030 } else { encoding })
 }
 
@@ -245,7 +245,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Whether an encoding has all sequences of a text.
+/// Whether all sequences of a text are valid in an encoding.
 fn reads(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     encoding.decode_without_bom_handling_and_without_replacement(bytes).is_some()
 }
@@ -255,13 +255,13 @@ fn comes_back(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     text.is_some_and(|text| *encoding.encode(&text).0 == *bytes)
 }
 
-/// Whether bytes hold control characters that no text file has.
+/// Whether bytes contain control characters that no text file has.
 fn is_binary(bytes: &[u8]) -> bool {
     let control = |byte: &&u8| matches!(**byte, 0x01..=0x06 | 0x0E..=0x1A | 0x1C..=0x1F | 0x7F);
     bytes.iter().filter(control).count().saturating_mul(100) > bytes.len()
 }
 
-/// Whether a text is UTF-8 with a few broken places.
+/// Whether a text is UTF-8 with a few invalid sequences.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut broken) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -279,7 +279,7 @@ pub(crate) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Whether a text consists of characters of living scripts, and has some of ASCII among them.
+/// Whether a text consists of characters of living scripts, including some of ASCII.
 fn is_prose(text: &str) -> bool {
     let usual = |c: char| {
         matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{A0}'..='\u{24F}' | '\u{370}'..='\u{5FF}'
@@ -297,7 +297,7 @@ fn is_prose(text: &str) -> bool {
     ascii > 0 && odd.saturating_mul(50) <= count
 }
 
-/// Returns the encoding that a page, a document or a program names in its head.
+/// Returns the encoding that a page, a document or a program declares in its head.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..DECLARATION_BYTES).unwrap_or(bytes);
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -309,7 +309,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Guesses the encoding from the first part of a text that is more than ASCII.
+/// Guesses the encoding from the first non-ASCII part of a text.
 fn guessed(bytes: &[u8]) -> &'static Encoding {
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
     let before = bytes.get(..first).unwrap_or_default();

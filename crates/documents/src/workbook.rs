@@ -1,4 +1,4 @@
-//! Excel's workbooks, a sheet at a time, each under its mark.
+//! Excel workbooks, sheet by sheet, each with a marker.
 
 mod extras;
 mod formats;
@@ -14,7 +14,7 @@ use extras::SheetExtras;
 use formats::Formats;
 use std::{collections::BTreeMap, io::Cursor};
 
-/// Every sheet has so much room at least, in bytes, however many there are.
+/// Minimum room of each sheet, in bytes, however many there are.
 const LEAST: usize = 16 * 1024;
 /// Largest whole number that a cell holds exactly.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
@@ -69,7 +69,7 @@ pub(crate) fn read(
     }
 }
 
-/// Adds that numbers come without their formats, which the library does not read in old workbooks.
+/// Warns that numbers lack their formats, which the library does not read in old workbooks.
 fn unformatted(mut draft: DocumentDraft) -> DocumentDraft {
     draft.warn(
         "numbers are shown without their formats: 7% is 0.07 here, and money has no currency".to_owned(),
@@ -77,7 +77,7 @@ fn unformatted(mut draft: DocumentDraft) -> DocumentDraft {
     draft
 }
 
-/// Writes each sheet under its mark. A sheet that cannot be read costs only itself. `read` fills a grid, and returns the
+/// Writes each sheet with a marker. An unreadable sheet does not affect others. `read` fills a grid, and returns the
 /// number of formulas without a value.
 fn sheets(
     sheets: Vec<Sheet>,
@@ -114,12 +114,12 @@ fn sheets(
     Ok(draft)
 }
 
-/// How much room a sheet gets, so that those after it have some, too.
+/// Returns the room for a sheet that leaves some for the ones after it.
 pub(crate) fn share(draft: &DocumentDraft, left: usize) -> usize {
     (draft.room() / left.max(1)).max(LEAST).min(draft.room())
 }
 
-/// Writes a sheet under its mark.
+/// Writes a sheet with its marker.
 pub(crate) fn show(draft: &mut DocumentDraft, index: usize, name: &str, marks: &[&str], grid: Grid) {
     let plain = name.replace(['\n', '\r'], " ").replace("--", "- -");
     let extent = grid.extent().unwrap_or_else(|| "empty".to_owned());
@@ -143,7 +143,7 @@ fn fill<'a>(
     Ok(())
 }
 
-/// Fills a grid with values as their cells show them. Returns whether any cell has no value.
+/// Fills a grid with values as their cells display them. Returns whether any cell has no value.
 fn fill_formatted(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -> Result<bool, Error> {
     let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
     let formats = Formats::new(cells.styles());
@@ -166,7 +166,7 @@ fn fill_formatted(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -
     Ok(any_empty)
 }
 
-/// Puts formulas into a grid where they have no value: programs that compute nothing write such. Returns their number.
+/// Puts formulas without a value into a grid: programs that do not compute write these. Returns their number.
 fn fill_formulas(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -> Result<usize, Error> {
     let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
     let mut count = 0;
@@ -195,7 +195,7 @@ fn words(value: &Data) -> String {
     }
 }
 
-/// Returns a number with the fifteen digits that spreadsheets show; a whole number with all that it has.
+/// Returns a number with the fifteen digits that spreadsheets display; a whole number with all its digits.
 fn decimal(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER {
         return number.to_string();
@@ -204,7 +204,7 @@ fn decimal(number: f64) -> String {
     if rounded.abs() >= 1e15 { format!("{rounded:e}") } else { rounded.to_string() }
 }
 
-/// A date, a time or both, as far as there is such; a duration in hours.
+/// Returns a date, a time or both, depending on which are set; a duration in hours.
 fn date(when: &ExcelDateTime) -> String {
     let (year, month, day, hour, minute, second, milli) = when.to_ymd_hms_milli();
     if when.is_duration() {

@@ -1,4 +1,4 @@
-//! Small parts of XML as trees. Names are without their namespaces.
+//! Small parts of XML as trees. Names are without namespaces.
 
 use quick_xml::{
     Reader, XmlVersion,
@@ -24,14 +24,14 @@ pub(crate) enum XmlNode {
 }
 
 impl Element {
-    /// Parses a document as far as it holds together.
+    /// Parses a document up to the first error.
     pub(crate) fn parse(xml: &str) -> Self {
         let mut reader = Reader::from_str(xml);
         reader.config_mut().check_end_names = false;
         Self { children: children(&mut reader, 0), ..Self::default() }
     }
 
-    /// Reads the element that has just begun, to its end.
+    /// Reads the element that has just begun, up to its end.
     pub(crate) fn read(reader: &mut Reader<&[u8]>, start: &BytesStart<'_>) -> Self {
         Self { children: children(reader, 0), ..Self::empty(start) }
     }
@@ -53,7 +53,7 @@ impl Element {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the values of all attributes of a name, whatever their namespaces.
+    /// Returns the values of all attributes with a name, whatever their namespaces.
     pub(crate) fn attributes_named(&self, name: &str) -> impl Iterator<Item = &str> {
         self.attributes.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -65,12 +65,12 @@ impl Element {
         })
     }
 
-    /// Returns the first child of a name.
+    /// Returns the first child with a name.
     pub(crate) fn child(&self, name: &str) -> Option<&Self> {
         self.elements().find(|child| child.name == name)
     }
 
-    /// Returns all elements of a name below this one, in order, but none within another.
+    /// Returns all elements with a name below this one, in order, without ones nested in each other.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> Vec<&'a Self> {
         let mut found = Vec::new();
         for child in self.elements() {
@@ -92,7 +92,7 @@ impl Element {
         texts.collect()
     }
 
-    /// Returns the text of all elements named `t` or `text`, a space between paragraphs.
+    /// Returns the text of all elements named `t` or `text`, with spaces between paragraphs.
     pub(crate) fn joined_text(&self) -> String {
         let mut words = String::new();
         self.collect_text(&mut words);
@@ -113,7 +113,7 @@ impl Element {
     }
 }
 
-/// Reads the content of an element to its end. Elements below [`MAX_DEPTH`] are left out.
+/// Reads the content of an element up to its end. Elements below [`MAX_DEPTH`] are omitted.
 fn children(reader: &mut Reader<&[u8]>, depth: usize) -> Vec<XmlNode> {
     let mut children = Vec::new();
     loop {
@@ -147,7 +147,7 @@ fn children(reader: &mut Reader<&[u8]>, depth: usize) -> Vec<XmlNode> {
     }
 }
 
-/// Returns an attribute by its name without the namespace.
+/// Returns an attribute by its local name.
 pub(crate) fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let mut all = tag.attributes();
     let found =

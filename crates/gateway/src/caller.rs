@@ -2,8 +2,10 @@
 
 use super::{GatewayState, errors::ApiError};
 use axum::{extract::FromRequestParts, http::request::Parts};
-use pudu_client::base::UserId;
+use pudu_client::base::{ThreadId, UserId};
+use pudu_dispatch::{commands::ThreadCaller, local};
 use pudu_people::accounts;
+use pudu_texts::Language;
 
 /// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,20 @@ impl Caller {
     /// Returns whether they may change the installation.
     pub(super) fn is_admin(&self) -> bool {
         self.role == CallerRole::Admin
+    }
+
+    /// Returns the caller on a thread, as slash commands see them.
+    pub(super) fn on_thread(
+        &self,
+        gateway: &GatewayState,
+        thread: ThreadId,
+        language: Option<Language>,
+    ) -> Result<ThreadCaller, ApiError> {
+        let shared = &gateway.0.shared;
+        let account = shared.accounts.get(local::ACCOUNT);
+        let account = account.ok_or_else(|| ApiError::unavailable("the daemon is stopping; try again"))?;
+        let (user, is_admin) = (self.user.clone(), self.is_admin());
+        Ok(ThreadCaller { thread, user, is_admin, language: local::language(shared, language), account })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists of channels and commands.
 
-use super::{GatewayState, answers::Confirmation, chat, errors::ApiError, json::Json};
+use super::{GatewayState, answers::Confirmation, caller::Caller, chat, errors::ApiError, json::Json};
 use axum::{
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
@@ -56,19 +56,26 @@ struct ListedCommand {
     name: String,
     argument: String,
     help: String,
+    /// `command` or `skill`.
+    kind: &'static str,
+    /// Whether it can be run on a thread.
+    works_on_threads: bool,
 }
 
 /// Lists the slash commands, in the order in which help shows them, and the skills behind them.
 pub(super) async fn commands(
     State(gateway): State<GatewayState>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Json<ListedCommands> {
     let language = local::language(&gateway.0.shared, chat::preferred(&headers));
-    let skills = gateway.client().catalog().await.enabled();
+    let skills = gateway.client().catalog_of(&caller.user).await.enabled();
     let entry = |(name, argument, help): (&str, &str, String)| ListedCommand {
         name: name.to_owned(),
         argument: argument.to_owned(),
         help,
+        kind: if commands::is_command(name) { "command" } else { "skill" },
+        works_on_threads: commands::works_on_threads(name),
     };
     Json(ListedCommands { commands: commands::offered(language, &skills).map(entry).collect() })
 }

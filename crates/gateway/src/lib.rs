@@ -58,6 +58,7 @@ mod run_stream;
 mod scrubbed;
 mod serve;
 mod skills;
+mod slash_commands;
 pub mod storage;
 mod stream_watch;
 mod tasks;

@@ -14,11 +14,15 @@ use super::{
 };
 use pudu_client::{
     Asker, Authoring, Client, ClientRun, Multitask, RunFeatures, RunTask,
+    agents::{LEAD, is_lead},
     base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
     store::RunRow,
     wire::{checkpoint, modes::Modes, thread::API_ACCOUNT},
 };
-use pudu_dispatch::{input, local};
+use pudu_dispatch::{
+    commands::{self, ThreadCaller, ThreadChoices},
+    input, local,
+};
 use pudu_kit::{clock, home};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -42,6 +46,15 @@ struct StoredTask {
     shows_approvals: bool,
     #[serde(default)]
     features: RunFeatures,
+    #[serde(default)]
+    again: Option<MessageId>,
+}
+
+/// Settings of a run that answers the last question of a thread again.
+pub(super) struct Repetition {
+    pub(super) choices: ThreadChoices,
+    pub(super) shows_approvals: bool,
+    pub(super) features: RunFeatures,
 }
 
 /// A request that was read.
@@ -79,6 +92,8 @@ pub(super) async fn read(
     };
     let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
         options().map_err(|(status, why)| ApiError::new(status, why))?;
+    let caller_on_thread = caller.on_thread(gateway, thread.clone(), None)?;
+    let stored_choices = commands::choices(&gateway.0.shared, &caller_on_thread).await;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
         return Err(ApiError::forbidden("only an administrator makes agents for everybody"));
@@ -86,6 +101,11 @@ pub(super) async fn read(
     if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
         known_agent(client, name, &caller.user).await?;
     }
+    let (agent, builds) = match (agent, stored_choices.authoring) {
+        (None, Authoring::New(name)) => (None, Some(name)),
+        (None, Authoring::Lead) => (None, Some(LEAD.to_owned())),
+        (agent, _) => (agent.or(stored_choices.agent), builds),
+    };
     let from = body.checkpoint(thread)?;
     if let Some(seq) = from.filter(|seq| *seq > 0) {
         let db = gateway.db();
@@ -111,8 +131,10 @@ pub(super) async fn read(
     let stored = StoredTask {
         input,
         fields,
-        model: chosen.model,
-        thinking: chosen.thinking,
+        model: chosen.model.or(stored_choices.model),
+        thinking: chosen
+            .thinking
+            .or_else(|| stored_choices.thinking.map(|thinking| thinking.name().to_owned())),
         agent,
         builds,
         from,
@@ -121,6 +143,7 @@ pub(super) async fn read(
         at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
         shows_approvals,
         features,
+        again: None,
     };
     let request = json!({ "kwargs": body.shown(), "task": stored, "stream_mode": body.stream_mode });
     let run = ClientRun {
@@ -133,6 +156,37 @@ pub(super) async fn read(
         deletes_thread,
     };
     Ok(ReadRequest { run, modes, cancels, ignored })
+}
+
+/// Makes a run that answers the last question of a thread again.
+pub(super) fn repeat(caller: &ThreadCaller, repetition: Repetition) -> ClientRun {
+    let Repetition { choices, shows_approvals, features } = repetition;
+    let ThreadChoices { model, thinking, agent, .. } = choices;
+    let stored = StoredTask {
+        input: Vec::new(),
+        fields: Vec::new(),
+        model,
+        thinking: thinking.map(|thinking| thinking.name().to_owned()),
+        agent,
+        builds: None,
+        from: None,
+        goal: None,
+        steps: None,
+        at: clock::told(clock::now(), &jiff::tz::TimeZone::system()),
+        shows_approvals,
+        features,
+        again: Some(MessageId::fresh()),
+    };
+    let request = json!({ "kwargs": {}, "task": stored });
+    ClientRun {
+        assistant: String::new(),
+        task: task(caller.thread.clone(), RunId::fresh(), caller.user.clone(), stored),
+        account: API_ACCOUNT.to_owned(),
+        request: request.to_string(),
+        metadata: String::new(),
+        multitask: Multitask::Reject,
+        deletes_thread: false,
+    }
 }
 
 /// Refuses an agent that does not exist.
@@ -244,6 +298,7 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
         at,
         shows_approvals,
         features,
+        again,
     } = stored;
     let asker = Asker {
         account: API_ACCOUNT.to_owned(),
@@ -254,10 +309,15 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
     RunTask {
         first: input.first().map(|human| human.id.clone()),
         input,
+        again,
         client_fields: fields,
         model,
         thinking: thinking.as_deref().and_then(Thinking::parse),
-        authoring: builds.clone().map_or(Authoring::Nothing, Authoring::New),
+        authoring: match &builds {
+            Some(name) if is_lead(name) => Authoring::Lead,
+            Some(name) => Authoring::New(name.clone()),
+            None => Authoring::Nothing,
+        },
         agent: agent.filter(|_| builds.is_none()),
         finds_own_agents: true,
         from,

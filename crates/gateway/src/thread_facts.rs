@@ -13,7 +13,7 @@ use super::{
 };
 use axum::extract::State;
 use pudu_client::{
-    ClientRun, Multitask, RunTask,
+    ClientRun, Multitask, RunEnd, RunTask,
     base::{RunId, ThreadId, ThreadState, Update},
     embed::GoalError,
     harness::{CompactOutcome, RunState},
@@ -214,26 +214,12 @@ pub(super) async fn compact(
     }
     let before = client.state(&thread.id).await?;
     let task = RunTask {
-        compact: true,
         model: asked.model_name,
         agent,
-        finds_own_agents: true,
         user: caller.user.clone(),
         ..RunTask::new(thread.id.clone(), RunId::fresh())
     };
-    let submitted = client.submit(ClientRun {
-        task,
-        account: API_ACCOUNT.to_owned(),
-        assistant: String::new(),
-        // A summary that a crash cuts is not made: the caller has no answer and asks again.
-        request: String::new(),
-        metadata: String::new(),
-        multitask: Multitask::Reject,
-        deletes_thread: false,
-    });
-    let Some(end) = submitted.await?.ended().await else {
-        return Err(ApiError::unavailable("the daemon stops; try again"));
-    };
+    let end = summarize(&gateway, task).await?;
     let (seq, after) = client.state_now(&thread.id).await?;
     let (reason, total_tokens) = match end.compaction {
         Some(CompactOutcome::Done { after, .. }) => (None, Some(after)),
@@ -256,6 +242,22 @@ pub(super) async fn compact(
         checkpoint_id: checkpoint::id(seq),
         total_tokens,
     }))
+}
+
+/// Summarises a thread on which no run works, by a run with the settings of `task`.
+pub(super) async fn summarize(gateway: &GatewayState, task: RunTask) -> Result<RunEnd, ApiError> {
+    let submitted = gateway.client().submit(ClientRun {
+        task: RunTask { compact: true, finds_own_agents: true, ..task },
+        account: API_ACCOUNT.to_owned(),
+        assistant: String::new(),
+        // A summary that a crash cuts is not made: the caller has no answer and asks again.
+        request: String::new(),
+        metadata: String::new(),
+        multitask: Multitask::Reject,
+        deletes_thread: false,
+    });
+    let end = submitted.await?.ended().await;
+    end.ok_or_else(|| ApiError::unavailable("the daemon stops; try again"))
 }
 
 /// Returns how many messages models see a summary in place of.

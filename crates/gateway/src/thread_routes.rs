@@ -3,7 +3,7 @@
 use super::{
     GatewayState, approvals, branches, changes, chat, client_runs, feedback, health, messages,
     openapi::{MethodRoutes, Routes, delete, get, post, says},
-    owned, run_list, thread_edits, thread_facts, thread_state, threads,
+    owned, run_list, slash_commands, thread_edits, thread_facts, thread_state, threads,
 };
 use axum::middleware;
 
@@ -79,6 +79,14 @@ impl GatewayState {
 
     fn state_routes() -> Routes {
         Routes::new("threads")
+            .at(
+                "/threads/{thread}/slash-commands",
+                post(
+                    slash_commands::run,
+                    says("Runs a slash command of chats on a thread, which may not exist yet.")
+                        .fails(&[403, 409]),
+                ),
+            )
             .at(
                 "/threads/{thread}/state",
                 large(

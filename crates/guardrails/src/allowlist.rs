@@ -1,4 +1,4 @@
-//! Tools by their names: DeerFlow's built-in provider.
+//! Allows tools by their names: DeerFlow's built-in provider.
 
 use crate::{
     GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest, decision::TOOL_NOT_ALLOWED,
@@ -6,12 +6,12 @@ use crate::{
 use pudu_base::BoxFuture;
 use std::collections::BTreeSet;
 
-/// Lets tools through by their names.
+/// Allows tools by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowlist {
-    /// Only these; an empty list lets none through, and all are if there is no list.
+    /// Allowed tools; `None` allows all, and an empty list none.
     pub allowed: Option<BTreeSet<String>>,
-    /// And none of these.
+    /// Denied tools.
     pub denied: BTreeSet<String>,
 }
 

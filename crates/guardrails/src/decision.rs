@@ -1,20 +1,20 @@
-//! The request to a provider and its decision, as they are on the wire: the names of the fields and the codes are those of
-//! DeerFlow's protocol.
+//! The request to a provider and its decision in their wire format: field names and codes are those of DeerFlow's
+//! protocol.
 
 use pudu_base::foreign;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// The code of a decision without one of its own that refuses.
+/// Default code of a denial.
 pub(crate) const DENIED: &str = "oap.denied";
-/// The code of a provider that could not decide.
+/// Code for a provider that failed to decide.
 pub(crate) const EVALUATOR_ERROR: &str = "oap.evaluator_error";
-/// The code of a tool that a list leaves out.
+/// Code for a tool that the allowlist omits.
 pub(crate) const TOOL_NOT_ALLOWED: &str = "oap.tool_not_allowed";
-/// The code of a call that is allowed.
+/// Code for an allowed call.
 pub(crate) const ALLOWED: &str = "oap.allowed";
-/// The code of a call in which something stands that must not.
+/// Code for a call with a blocked pattern.
 pub(crate) const BLOCKED_PATTERN: &str = "oap.blocked_pattern";
 
 /// Maximum length of a code, in characters.
@@ -22,7 +22,7 @@ const MAX_CODE_CHARS: usize = 64;
 /// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// A call, and all that is known of the one for whom it is made.
+/// A tool call and its context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct GuardrailRequest {
     /// The tool.
@@ -33,41 +33,41 @@ pub struct GuardrailRequest {
     pub agent_id: Option<String>,
     /// The thread.
     pub thread_id: String,
-    /// Whether a sub-agent calls.
+    /// Whether a sub-agent makes the call.
     pub is_subagent: bool,
-    /// When, in UTC.
+    /// Time of the call, in UTC.
     pub timestamp: String,
-    /// The user: whose memory, files and limits the run has.
+    /// The user that owns the run's memory, files and limits.
     pub user_id: String,
-    /// Always null: the roles of accounts are not passed on.
+    /// Always null: account roles are not passed on.
     pub user_role: Option<String>,
-    /// Always null: a sign-in by OIDC is not passed on.
+    /// Always null: OIDC sign-ins are not passed on.
     pub oauth_provider: Option<String>,
-    /// Likewise.
+    /// Always null, like `oauth_provider`.
     pub oauth_id: Option<String>,
     /// The run.
     pub run_id: String,
     /// The call.
     pub tool_call_id: String,
-    /// The platform's id of the person who asked; none if nobody did.
+    /// The platform's ID of the user who made the request, if any.
     pub channel_user_id: Option<String>,
-    /// The account by which they came; a field of pudu's own.
+    /// The bot that received the request; a field of pudu's own.
     pub account: Option<String>,
-    /// Whether the run works for nobody outside.
+    /// Whether the run was started by pudu itself.
     pub is_internal: bool,
-    /// Nobody has attributes.
+    /// Always empty: users have no attributes.
     pub authz_attributes: Map<String, Value>,
 }
 
 /// A provider's decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct GuardrailDecision {
-    /// Whether the call may be made.
+    /// Whether the call is allowed.
     pub allow: bool,
-    /// Why.
+    /// Reasons of the decision.
     #[serde(default, deserialize_with = "or_default")]
     pub reasons: Vec<GuardrailReason>,
-    /// The policy by which it was decided.
+    /// The policy that was applied.
     #[serde(default)]
     pub policy_id: Option<String>,
 }
@@ -75,10 +75,10 @@ pub struct GuardrailDecision {
 /// A reason of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct GuardrailReason {
-    /// For programs.
+    /// Machine-readable code.
     #[serde(default, deserialize_with = "or_default")]
     pub code: String,
-    /// For the model.
+    /// Message for the model.
     #[serde(default, deserialize_with = "or_default")]
     pub message: String,
 }
@@ -100,8 +100,7 @@ impl GuardrailDecision {
         Self { allow: false, reasons: vec![reason], policy_id: None }
     }
 
-    /// Returns the code of its first reason that has one; the usual one if none has. A provider's words are no more
-    /// trusted than any others.
+    /// Returns the first code of its reasons, or the default. The text of a provider is no more trusted than any other.
     #[must_use]
     pub fn code(&self) -> String {
         let is_code = |code: &&str| {
@@ -124,22 +123,22 @@ impl GuardrailDecision {
     }
 }
 
-/// Why a provider did not decide.
+/// Reason why a provider did not decide.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardrailError {
-    /// It could not be reached, or the connection broke.
+    /// The provider could not be reached, or the connection broke.
     #[error("it is not reachable: {0}")]
     Unreachable(String),
-    /// It did not answer in time.
+    /// The provider timed out.
     #[error("it did not answer within {} s", .0.as_secs_f64())]
     TooSlow(Duration),
-    /// It answered with a status other than 200.
+    /// The provider responded with a status other than 200.
     #[error("it answered with HTTP {0}")]
     Status(u16),
-    /// It said more than a decision can be.
+    /// The response is too large.
     #[error("it answered with more than {0} bytes")]
     TooLarge(usize),
-    /// It said something that is no decision.
+    /// The response is not a decision.
     #[error("its answer is no decision: {0}")]
     Garbled(String),
 }

@@ -1,4 +1,4 @@
-//! All guardrails of an agent together: the strictest decision counts.
+//! All guardrails of an agent combined: the strictest decision wins.
 
 use crate::{
     GuardrailProvider, GuardrailRequest,
@@ -7,7 +7,7 @@ use crate::{
 use pudu_base::GuardrailVerdict;
 use std::sync::Arc;
 
-/// The providers that decide on each call, and what their failure means.
+/// The providers that check each call, and the policy for their failures.
 #[derive(Clone)]
 pub struct Guards {
     providers: Arc<[Arc<dyn GuardrailProvider>]>,
@@ -22,15 +22,15 @@ pub struct Judgement {
     pub verdict: GuardrailVerdict,
     /// The code of the decision.
     pub code: String,
-    /// The policy by which it was decided, if its provider names one.
+    /// The applied policy, if the provider names one.
     pub policy: Option<String>,
-    /// Failures of providers, each in a few words.
+    /// Short descriptions of provider failures.
     pub errors: Vec<String>,
 }
 
 impl Guards {
-    /// Puts providers together, those first that cost least. If `fail_closed`, a call is refused when one of them fails;
-    /// otherwise the others decide.
+    /// Combines providers, cheapest first. With `fail_closed` a call is denied if a provider fails; otherwise the other
+    /// providers decide.
     #[must_use]
     pub fn new(
         providers: Vec<Arc<dyn GuardrailProvider>>,
@@ -40,7 +40,7 @@ impl Guards {
         Self { providers: providers.into(), fail_closed, agent_id }
     }
 
-    /// Returns the passport as requests name it.
+    /// Returns the passport for requests.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
         self.agent_id.as_deref()
@@ -52,7 +52,7 @@ impl Guards {
         &self.providers
     }
 
-    /// Returns in a few words who decides, and what a failure means.
+    /// Describes the providers and the policy for their failures.
     #[must_use]
     pub fn describe(&self) -> String {
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name()).collect();
@@ -60,7 +60,7 @@ impl Guards {
         format!("{} ({failure})", names.join(", "))
     }
 
-    /// Asks one provider after the other, until one refuses.
+    /// Calls one provider after another until one denies the call.
     pub async fn judge(&self, request: &GuardrailRequest) -> Judgement {
         let mut errors = Vec::new();
         let (mut code, mut policy) = (ALLOWED.to_owned(), None);
@@ -96,7 +96,7 @@ mod tests {
     use crate::{Allowlist, GuardrailDecision, GuardrailError};
     use pudu_base::BoxFuture;
 
-    /// Fails always.
+    /// A provider that always fails.
     struct Broken;
 
     impl GuardrailProvider for Broken {

@@ -1,7 +1,7 @@
-//! A provider of the operator's own, over HTTP: the request is posted as JSON, and the answer is the decision.
+//! A custom provider over HTTP: the request is posted as JSON, and the response is the decision.
 //!
-//! The operator names the URL, so it may be of the internal network. Redirects are not followed: they would carry what
-//! people ask for, and the operator's headers, to another host.
+//! The operator configures the URL, so it may be in the internal network. Redirects are not followed: they would send
+//! requests of users, and the operator's headers, to another host.
 
 use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use pudu_base::BoxFuture;
@@ -16,23 +16,23 @@ use secrecy::{ExposeSecret, SecretString};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Maximum size of an answer, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// The tool of the request with which the provider is tried; there is none of this name.
+/// Name of the tool in a check's request; no such tool exists.
 const PROBE: &str = "pudu_doctor";
 
-/// Address of a provider, and the way to ask it.
+/// Settings of an HTTP provider.
 #[derive(Clone, Debug)]
 pub struct HttpGuardrailSettings {
-    /// Address to which requests are posted.
+    /// URL to post requests to.
     pub url: Url,
-    /// Headers that go along.
+    /// Additional headers.
     pub headers: Vec<(String, SecretString)>,
-    /// Time for one decision.
+    /// Timeout of a decision.
     pub timeout: Duration,
 }
 
-/// Asks over HTTP.
+/// A provider over HTTP.
 pub struct HttpGuardrail {
     client: Client,
     url: Url,
@@ -41,7 +41,7 @@ pub struct HttpGuardrail {
 }
 
 impl HttpGuardrail {
-    /// Makes it. Headers that cannot be sent are left out: whoever reads the configuration refuses them.
+    /// Creates a provider. Invalid headers are skipped; they are refused when the configuration is read.
     ///
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
@@ -57,7 +57,7 @@ impl HttpGuardrail {
 
     async fn ask(&self, request: &GuardrailRequest) -> Result<GuardrailDecision, GuardrailError> {
         let call = self.client.post(self.url.clone()).headers(self.headers.clone()).json(request);
-        // The URL may hold a secret.
+        // The URL may contain a secret.
         let broken = |error: reqwest::Error| GuardrailError::Unreachable(cause(&error.without_url()));
         let mut response = call.send().await.map_err(broken)?;
         if response.status() != StatusCode::OK {
@@ -74,7 +74,7 @@ impl HttpGuardrail {
     }
 }
 
-/// Returns the innermost cause of an error, which says the most.
+/// Returns the innermost cause of an error, which is the most specific.
 fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -1,8 +1,8 @@
-//! Guardrails: what decides, without people, whether a tool may be called. DeerFlow's protocol: a provider gets a request
-//! and gives a decision with reasons.
+//! Guardrails: automatic decisions whether a tool may be called. In DeerFlow's protocol a provider receives a request
+//! and returns a decision with reasons.
 //!
-//! Deliberately absent: for whom a run works, and the record of decisions. Whoever assembles the agent knows the first,
-//! so that nothing of it comes from a text, and writes the second.
+//! Deliberately absent: the identity of a run's user, which the caller provides so that it never comes from a text, and
+//! the record of decisions, which the caller writes.
 
 mod allowlist;
 mod decision;
@@ -18,9 +18,9 @@ pub use passport::{Passport, PassportSource};
 
 use pudu_base::BoxFuture;
 
-/// Decides on calls.
+/// Decides whether calls are allowed.
 pub trait GuardrailProvider: Send + Sync {
-    /// Names it for people.
+    /// Returns the name of the provider, for users.
     fn name(&self) -> &'static str;
 
     /// Decides on a call.
@@ -29,6 +29,6 @@ pub trait GuardrailProvider: Send + Sync {
         request: &'a GuardrailRequest,
     ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>>;
 
-    /// Tries it, and returns in a few words what it does; or else why it lets nothing through.
+    /// Checks the provider. Returns a short description, or the reason why it would deny everything.
     fn check(&self) -> BoxFuture<'_, Result<String, String>>;
 }

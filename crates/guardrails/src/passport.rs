@@ -1,7 +1,7 @@
-//! A local Open Agent Passport: which capabilities the agent has, and within which limits.
+//! A local Open Agent Passport: the agent's capabilities and their limits.
 //!
-//! The file is read for each call, so that a suspension counts at once. A passport that is not active, cannot be read or
-//! limits something in a way that pudu cannot check lets nothing through that it concerns.
+//! The file is read for each call, so that a suspension takes effect immediately. Everything is denied if the passport
+//! is inactive or unreadable; a capability is denied if pudu cannot check one of its limits.
 
 mod document;
 mod limits;
@@ -21,9 +21,9 @@ const MAX_PASSPORT_BYTES: u64 = 256 * 1024;
 /// Source of a passport.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PassportSource {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// In the configuration itself.
+    /// The configuration itself.
     Inline(Value),
 }
 
@@ -32,13 +32,13 @@ pub enum PassportSource {
 pub struct Passport(PassportSource);
 
 impl Passport {
-    /// Decides by this one.
+    /// Creates a provider with this passport.
     #[must_use]
     pub fn new(source: PassportSource) -> Self {
         Self(source)
     }
 
-    /// Reads it. The error says what is wrong, for the operator.
+    /// Reads the passport. The error describes the problem to the operator.
     async fn read(&self) -> Result<PassportDocument, String> {
         match &self.0 {
             PassportSource::Inline(value) => {
@@ -72,7 +72,7 @@ impl GuardrailProvider for Passport {
         Box::pin(async move {
             Ok(match self.read().await {
                 Ok(document) => document.decide(request),
-                // Not an error of a provider, which may be let through: nobody knows what this agent may do.
+                // Not a provider failure, which may be ignored: the agent's rights are unknown.
                 Err(error) => {
                     tracing::warn!(error, "failed to read passport");
                     GuardrailDecision::denied(document::UNREADABLE, "the agent's passport cannot be read")

@@ -10,16 +10,16 @@ use pudu_base::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 
-/// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
+/// An agent assembled for a run. It is fixed when the run starts.
 #[derive(Clone)]
 pub struct Agent {
     /// Model that answers.
     pub model: Arc<dyn Model>,
-    /// How hard the model thinks.
+    /// Thinking effort of the model.
     pub thinking: Thinking,
-    /// How the model answers, where its configuration does not decide that.
+    /// Sampling settings for what the model's configuration leaves open.
     pub sampling: Sampling,
-    /// Tools that it may call.
+    /// Tools that the agent may call.
     pub tools: Toolbox,
     /// Sandbox of its tools.
     pub sandbox: Arc<dyn Sandbox>,
@@ -29,46 +29,46 @@ pub struct Agent {
     pub approver: Arc<dyn Approver>,
     /// Rules for calls that need approval.
     pub policy: Arc<ApprovalPolicy>,
-    /// Guardrails, asked about each call before it is made and before people are asked; none if `None`.
+    /// Guardrails, evaluated before each call and before users are asked for approval; `None` for none.
     pub guardrail: Option<Arc<dyn Guardrail>>,
-    /// Those of its tools that it has to search for.
+    /// Tools that the agent has to search for before it can call them.
     pub deferred: Arc<ToolCatalog>,
     /// Handling of long results.
     pub results: Results,
-    /// How its requests are fitted into the model's window.
+    /// How requests are fitted into the model's window.
     pub context: ContextSetup,
-    /// Memory budget of the files that its tools read.
+    /// Memory budget of the files that tools read.
     pub memory: Memory,
     /// The system prompt.
     pub system: Arc<str>,
     /// Limits of a run.
     pub bounds: RunBounds,
-    /// When a run that repeats itself is ended; never, if nothing is said.
+    /// Rules that end a run that repeats itself; `None` never ends one.
     pub loops: Option<Arc<LoopRules>>,
-    /// When a tool that brings nothing new is pointed out and closed; never, if nothing is said.
+    /// Rules that point out and close a tool that brings nothing new; `None` never does.
     pub progress: Option<Arc<ToolProgressRules>>,
-    /// The user or the room whose memory it may be told.
+    /// The user or conversation whose memory the agent may see.
     pub remembers: UserId,
-    /// The clock of the people whom it answers, if one is known.
+    /// The clock of the users that the agent answers, if one is known.
     pub clock: Option<WallClock>,
-    /// The caller for which its model calls count.
+    /// The caller that its model calls are counted for.
     pub caller: ModelCaller,
-    /// The secrets of the person for whom it works.
+    /// The secrets of the user that the agent works for.
     pub secrets: Arc<dyn SecretSource>,
 }
 
-/// A clock that tells the day, the time and the time zone in words for a model, the day first.
+/// A clock that describes the day, the time and the time zone for a model, the day first.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> String + Send + Sync>);
 
 impl WallClock {
-    /// Makes it of a function.
+    /// Creates a clock from a function.
     #[must_use]
     pub fn new(now: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// Returns the present.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> String {
         (self.0)()
@@ -82,7 +82,7 @@ impl fmt::Debug for WallClock {
 }
 
 impl PartialEq for WallClock {
-    /// Clocks are equal if they are the same one.
+    /// Compares clocks by identity.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -93,11 +93,11 @@ impl PartialEq for WallClock {
 pub struct RunBounds {
     /// Model calls.
     pub steps: u32,
-    /// Time, all in all.
+    /// Total time.
     pub time: Duration,
-    /// Sub-agents, one after the other and side by side.
+    /// Total number of sub-agents.
     pub subagents: u32,
-    /// Tokens, with those of its sub-agents.
+    /// Tokens, including those of sub-agents.
     pub tokens: TokenBudget,
     /// Sub-agents that one reply may start.
     pub at_once: u32,
@@ -115,7 +115,7 @@ impl Default for RunBounds {
     }
 }
 
-/// Approver that approves nothing, for runs without anybody to ask.
+/// Approver that approves nothing, for runs without a user to ask.
 pub struct NoApprover;
 
 impl Approver for NoApprover {

@@ -1,6 +1,6 @@
-//! Guards that all calls to model providers share: a breaker for each provider's address, which leaves one that keeps
-//! failing alone for a while, and a bound on calls side by side. They live as long as the process, so that an edit of
-//! the configuration forgets no failure.
+//! Guards that all calls to model providers share: a circuit breaker per provider address, which stops requests to a
+//! provider that keeps failing, and a limit on concurrent calls. They live as long as the process, so editing the
+//! configuration does not forget failures.
 
 use pudu_base::ModelError;
 use std::{
@@ -13,12 +13,12 @@ use tokio::{
     time::Instant,
 };
 
-/// When a provider that keeps failing is left alone.
+/// Rules for resting a provider that keeps failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestRules {
-    /// After so many requests in a row that failed for good.
+    /// Number of consecutive requests that have to fail before the provider rests.
     pub after: u32,
-    /// For so long.
+    /// Duration of the rest.
     pub time: Duration,
 }
 
@@ -36,7 +36,7 @@ pub struct ModelGuards {
     calls: Mutex<CallBound>,
 }
 
-/// How many calls go on at once.
+/// Limit on concurrent calls.
 #[derive(Debug, Default)]
 struct CallBound {
     most: u32,
@@ -44,8 +44,8 @@ struct CallBound {
 }
 
 impl ModelGuards {
-    /// Sets the rules, for providers that rest already as well. No bound on calls is 0. With another bound, calls that
-    /// go on count by the one before.
+    /// Sets the rules, which also apply to providers that are already resting. A `max_calls` of 0 means no limit. When
+    /// the limit changes, calls in progress count towards the old one.
     pub fn set(&self, rules: RestRules, max_calls: u32) {
         *locked(&self.rules) = rules;
         let mut calls = locked(&self.calls);
@@ -55,7 +55,7 @@ impl ModelGuards {
         }
     }
 
-    /// Returns the breaker of a provider's address. Those of addresses that no model has any more are forgotten.
+    /// Returns the breaker of a provider's address. Breakers of addresses that no model uses any more are dropped.
     pub(crate) fn breaker(&self, address: &str) -> Arc<Breaker> {
         let mut breakers = locked(&self.breakers);
         breakers.retain(|known, breaker| known == address || Arc::strong_count(breaker) > 1);
@@ -68,12 +68,12 @@ impl ModelGuards {
     }
 }
 
-/// Rests a provider that keeps failing: one request then tries, and the others wait for what comes of it.
+/// Rests a provider that keeps failing: after the rest one request probes it while the others wait for the result.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     rules: Arc<Mutex<RestRules>>,
     circuit: Mutex<Circuit>,
-    /// Rings when it works again.
+    /// Notified when the provider works again.
     pub(crate) awake: Notify,
 }
 
@@ -84,7 +84,7 @@ struct Circuit {
 }
 
 impl Breaker {
-    /// Lets a request through, or says how long the provider rests still. One request after the rest is the probe.
+    /// Admits a request, or returns the remaining rest time. One request after the rest is the probe.
     pub(crate) fn admit(&self) -> Option<Duration> {
         let time = locked(&self.rules).time;
         let mut circuit = locked(&self.circuit);
@@ -102,9 +102,9 @@ impl Breaker {
     }
 
     pub(crate) fn failed(&self, error: &ModelError) {
-        // What is wrong with one request or key, or a wish to wait, says nothing about the provider's health.
+        // An error in one request or key, or a rate limit, says nothing about the provider's health.
         if !error.retriable() {
-            // It has answered.
+            // The provider has answered.
             return self.worked();
         }
         if matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {

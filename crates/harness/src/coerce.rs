@@ -1,17 +1,18 @@
-//! Arguments of a tool, read by the tool's JSON Schema: a model may quote a number, a list or a whole object once too
-//! often. Applied in one place before a tool is called, to built-in and MCP tools alike.
+//! Coerces a tool's arguments to its JSON Schema: a model may quote a number, a list or a whole object once too often.
+//! Applied in one place before a tool is called, to built-in and MCP tools alike.
 //!
-//! A value that fits its schema stays unchanged: a text that looks like a number stays a text where the schema takes one.
+//! A value that fits its schema stays unchanged: a string that looks like a number stays a string where the schema
+//! accepts one.
 
 use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 
 /// Maximum depth to which schemas and values are followed.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of steps for one call: the alternatives of a foreign schema may multiply.
+/// Maximum number of steps for one call: the alternatives of an external schema may multiply.
 const MAX_STEPS: u32 = 20_000;
 
-/// Changes arguments so that they fit a schema, where their meaning is clear. The tool refuses the others.
+/// Changes arguments to fit a schema where their meaning is clear. The tool rejects the others.
 pub(crate) fn coerce(args: &mut Value, schema: &Value) {
     if let Some(Value::Object(object)) = args.as_str().and_then(parsed) {
         *args = Value::Object(object);
@@ -53,7 +54,7 @@ impl<'a> Coercion<'a> {
             for (name, property) in properties {
                 let Some(field) = object.get_mut(name) else { continue };
                 self.value(field, property, depth + 1);
-                // Some models write each optional argument, as `null` or an empty text where they have no value.
+                // Some models write every optional argument, as `null` or an empty string where they have no value.
                 let is_blank = field.is_null() || field.as_str().is_some_and(|text| text.trim().is_empty());
                 if is_blank && !is_required(part, name) && !self.takes(field, property, depth + 1) {
                     object.remove(name);
@@ -84,7 +85,7 @@ impl<'a> Coercion<'a> {
         self.branch(value, schema, depth).is_some_and(|branch| self.accepts(value, branch))
     }
 
-    /// Follows references within the schema. `None` for one that leads nowhere, and after too many steps.
+    /// Follows references within the schema. Returns `None` for a dangling one, and after too many steps.
     fn resolved(&self, mut schema: &'a Value) -> Option<&'a Value> {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() > MAX_STEPS {
@@ -97,7 +98,7 @@ impl<'a> Coercion<'a> {
         None
     }
 
-    /// Returns whether a value has a type and a place among the values that a schema names.
+    /// Returns whether a value has an allowed type and is among the schema's enumerated values.
     fn accepts(&self, value: &Value, schema: &Value) -> bool {
         let types = types(schema);
         let has_type = types.is_empty() || types.iter().any(|name| is_of_type(value, name));
@@ -131,7 +132,7 @@ impl<'a> Coercion<'a> {
         found.or_else(|| self.listed(value, schema, &types, depth))
     }
 
-    /// Returns a list of one entry, where a list is wanted and the value fits an entry.
+    /// Returns a list of one item, if the schema requires a list and the value fits an item.
     fn listed(&self, value: &Value, schema: &'a Value, types: &[&str], depth: usize) -> Option<Value> {
         let items = schema.get("items").filter(|_| types.contains(&"array"))?;
         let is_blank = value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
@@ -165,7 +166,7 @@ fn is_of_type(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Returns the listed value that a value spells in another way; none where several are alike.
+/// Returns the listed value that matches a value except for spelling; `None` if several match.
 fn spelt_like(value: &Value, listed: &[Value]) -> Option<Value> {
     let spelling = |value: &Value| match value {
         Value::String(text) => text.trim().to_lowercase(),
@@ -175,12 +176,12 @@ fn spelt_like(value: &Value, listed: &[Value]) -> Option<Value> {
     alike.next().filter(|_| alike.next().is_none()).cloned()
 }
 
-/// Returns a number without a fraction as an integer.
+/// Converts a number without a fraction to an integer.
 fn whole(number: &Number) -> Option<Value> {
     if number.is_i64() || number.is_u64() {
         return Some(Value::Number(number.clone()));
     }
-    // Beyond 2^53 a fraction is lost, and with it the meaning.
+    // Beyond 2^53 a float is no longer exact.
     let float =
         number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0)?;
     format!("{float:.0}").parse::<i64>().ok().map(Value::from)

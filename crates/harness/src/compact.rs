@@ -1,28 +1,28 @@
-//! A summary that a person asks for: the thread's beginning is summarised now, and nothing else is done.
+//! A summary requested by a user: summarises the thread's beginning now and does nothing else.
 
 use crate::{Agent, Middleware, RunState, context::ContextFit, run::messages};
 use pudu_base::{FailureCause, Finish, Outcome, Request, RunEvent, RunFailure};
 use tokio_util::sync::CancellationToken;
 
-/// Outcome of a summary that a person asked for.
+/// Outcome of a summary that a user requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactOutcome {
-    /// It stands in place of the beginning.
+    /// The summary replaces the beginning.
     Done {
-        /// Tokens of a request before, as they were estimated.
+        /// Estimated tokens of a request before the summary.
         before: u64,
-        /// Tokens of a request after it.
+        /// Estimated tokens of a request after it.
         after: u64,
     },
     /// There is too little to leave out.
     NotEnough,
-    /// The model made none that can be used.
+    /// The model made no usable summary.
     Failed,
-    /// The configuration has summaries switched off.
+    /// Summaries are disabled in the configuration.
     Disabled,
 }
 
-/// Summarises a thread as the next request of its agent would begin. How it ended is the run's last event.
+/// Summarises a thread as its agent's next request would begin. The run's last event reports the outcome.
 pub async fn compact(
     agent: &Agent,
     chain: &mut [Box<dyn Middleware>],

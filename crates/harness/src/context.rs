@@ -1,10 +1,10 @@
 //! Fits requests into a model's window: messages, tools and images together.
 //!
-//! [`ContextFit::fit`] is the one function that does, in this order: old tool results become pointers (`mask.rs`); a
-//! model's summary takes the place of the beginning (`summary.rs`); the beginning is cut (`cut.rs`). Each of it is written
-//! down before the model is asked, as a part of the thread's state, and [`view`](view::view) shows the thread by that
-//! alone: so between two steps every request begins with the bytes of the one before, a provider's cache of it holds,
-//! and a restart asks the same.
+//! [`ContextFit::fit`] is the only function that does so, in this order: old tool results become pointers (`mask.rs`);
+//! a model's summary replaces the beginning (`summary.rs`); the beginning is cut (`cut.rs`). Each decision is recorded
+//! in the thread's state before the model is called, and [`view`](view::view) depends on that state alone. So between
+//! two decisions every request begins with the bytes of the one before, a provider's cache holds, and a restart sends
+//! the same request.
 //!
 //! Deliberately absent: changes of the messages themselves. The thread keeps them all.
 

@@ -1,7 +1,7 @@
-//! Tools of which a model is told the names only. With `tool_search` it reads how those are called that it needs, and
-//! has them from its next step on: the schemas of hundreds of tools would leave little room for anything else.
+//! Tools that a model knows by name only. It reads the schemas that it needs with `tool_search` and can call those
+//! tools from its next step on: the schemas of hundreds of tools would leave little room for anything else.
 //!
-//! `search.rs` finds them, `middleware/deferred_tools.rs` holds the others back.
+//! `search.rs` finds them, `middleware/deferred_tools.rs` hides the others.
 
 mod search;
 
@@ -12,26 +12,26 @@ use pudu_base::{ToolSpec, foreign};
 use sha2::{Digest, Sha256};
 use std::{collections::HashSet, fmt::Write, sync::Arc};
 
-/// The tool by which the others are found.
+/// Name of the tool that finds the others.
 pub const SEARCH: &str = "tool_search";
 /// Maximum length of the list of names, in bytes.
 const MAX_NAMES_BYTES: usize = 24 * 1024;
 
-/// Said before the list.
+/// Introduces the list.
 const ABOUT: &str = "Besides the tools that you see there are those whose names are listed below. Before you call one of them, ask tool_search for it: it tells how the tool is called, and from your next step on the tool is there.";
 
-/// Tools that are found by searching. An empty catalogue stands for none: every tool is told to the model.
+/// Tools that have to be found by searching. With an empty catalogue the model sees every tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolCatalog {
     /// Sorted by name.
     specs: Vec<Arc<ToolSpec>>,
-    /// Names this catalogue and whatever was cut out of it.
+    /// Identifies this catalogue and its subsets.
     hash: String,
     prompt: String,
 }
 
 impl ToolCatalog {
-    /// Makes a catalogue of tools.
+    /// Creates a catalogue of tools.
     #[must_use]
     pub fn new(specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
         let mut specs: Vec<Arc<ToolSpec>> = specs.into_iter().collect();
@@ -41,7 +41,7 @@ impl ToolCatalog {
         Self { specs, hash, prompt }
     }
 
-    /// Whether nothing has to be searched for.
+    /// Whether the catalogue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.specs.is_empty()
@@ -53,18 +53,18 @@ impl ToolCatalog {
         self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).is_ok()
     }
 
-    /// Returns what the model is told of them: the same as long as they are.
+    /// Returns the section of the system prompt, which is the same as long as the tools are.
     #[must_use]
     pub fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// Names the catalogue.
+    /// Returns the identity of the catalogue.
     pub(crate) fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// Returns those that are among some tools. What was found in the whole is found in the part.
+    /// Returns the subset that is among `tools`. A tool found in the whole catalogue counts as found in the subset.
     fn within(self: &Arc<Self>, tools: &Toolbox) -> Arc<Self> {
         let there: HashSet<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
         let inside = |spec: &&Arc<ToolSpec>| there.contains(spec.name.as_str());
@@ -76,7 +76,7 @@ impl ToolCatalog {
     }
 }
 
-/// Sixteen hex digits that change with any of the tools.
+/// Returns sixteen hex digits that change with any of the tools.
 fn hash(specs: &[Arc<ToolSpec>]) -> String {
     let mut digest = Sha256::new();
     for spec in specs {

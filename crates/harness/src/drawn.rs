@@ -1,16 +1,16 @@
-//! Images that the model made: files of the thread, named in the answer and sent with it.
+//! Images made by the model: files of the thread, named in the answer and sent with it.
 
 use crate::{Agent, RunState};
 use pudu_base::{Image, MessageId, image_kind};
 
-/// Folder of files for people.
+/// Folder of files for users.
 const OUTPUTS: &str = "/mnt/user-data/outputs";
-/// Beginning of the name of each image.
+/// Prefix of each image's name.
 const PREFIX: &str = "image-";
-/// Number of random digits in the name of an image.
+/// Number of random digits in an image's name.
 const DIGITS: usize = 12;
 
-/// Stores images and names each in the answer. Returns their paths, also of those that could not be stored.
+/// Stores images and names each in the answer. Returns their paths, including those that could not be stored.
 pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Vec<u8>>) -> Vec<String> {
     let mut paths = Vec::new();
     for bytes in images {
@@ -18,7 +18,7 @@ pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Ve
         let name = name(kind.trim_start_matches("image/"));
         let path = format!("{OUTPUTS}/{name}");
         if let Err(error) = agent.sandbox.write(&path, &bytes, false).await {
-            // The answer names it all the same: its delivery says in the person's language that the file is missing.
+            // The answer names it anyway: its delivery reports the missing file in the user's language.
             tracing::warn!(%error, bytes = bytes.len(), "failed to store image of model");
         }
         let gap = if run_state.said() == 0 { "" } else { "\n\n" };
@@ -28,15 +28,15 @@ pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Ve
     paths
 }
 
-/// Makes a name that no file has.
+/// Returns an unused file name.
 fn name(ending: &str) -> String {
     let id = MessageId::fresh().to_string();
-    // The end of an id is random, its beginning the time.
+    // The end of an id is random, its beginning is a timestamp.
     let digits = id.split_at(id.len().saturating_sub(DIGITS)).1;
     format!("{PREFIX}{digits}.{ending}")
 }
 
-/// Returns the images that an answer names as its own, for a model that is asked to change them.
+/// Returns the images that an answer names as the model's own, for a model that is asked to change them.
 pub(crate) fn named_in(text: &str) -> Vec<Image> {
     let begin = format!("]({OUTPUTS}/{PREFIX}");
     let image = |rest: &str| {

@@ -1,4 +1,4 @@
-//! A model with others that take its place while it cannot answer.
+//! A model with fallbacks for the time when it cannot answer.
 
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request, RetryReason};
@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-/// Wraps a model: on an outage, an overload or without credit the next one is asked, before a person sees an error.
-/// Each request begins with the first again, which its breaker makes cheap while it rests.
+/// Wraps a model: on an outage, an overload or missing credit the next model is called before a user sees an error.
+/// Each request starts with the first model again; while it rests, its breaker makes that cheap.
 pub struct Fallback {
     first: Arc<dyn Model>,
     others: Arc<[Arc<dyn Model>]>,
@@ -16,7 +16,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Wraps a model with those that take its place, in their order.
+    /// Wraps a model with its fallbacks, in order.
     #[must_use]
     pub fn new(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Self {
         Self { first, others: others.into(), standby: Arc::default() }
@@ -70,17 +70,17 @@ impl Model for Fallback {
     }
 }
 
-/// One request and the models that it goes to.
+/// One request and the models that it is sent to.
 struct FallbackAsking {
     request: Request,
     current: ModelStream,
     others: Arc<[Arc<dyn Model>]>,
-    /// Place of the model that is asked next.
+    /// Index of the next model.
     next: usize,
-    /// The model that is asked, if it is not the first.
+    /// The current model, if it is not the first.
     name: Option<String>,
     standby: Arc<Mutex<Option<String>>>,
-    /// Why the first failed; people are told that if all fail.
+    /// Why the first model failed; reported to users if all fail.
     error: Option<ModelError>,
     pending: Option<Delta>,
     over: bool,
@@ -106,7 +106,7 @@ impl FallbackAsking {
     }
 
     fn failed(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        // What is wrong with one that stands in is no reason not to ask the next, and nobody chose it.
+        // No user chose a fallback, so an error in one is no reason not to try the next.
         let goes_on = self.error.is_some() || may_pass_over(&error);
         let Some(model) = self.others.get(self.next).filter(|_| goes_on) else {
             self.over = true;
@@ -128,7 +128,7 @@ impl FallbackAsking {
     }
 }
 
-/// Returns whether another model may do better: a request or a key that is wrong is told instead.
+/// Returns whether another model may succeed: an invalid request or key is reported instead.
 fn may_pass_over(error: &ModelError) -> bool {
     error.retriable() || matches!(error, ModelError::Quota(_))
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use pudu_base::Finish;
 
-    /// A model that says the same each time.
+    /// A model that always gives the same reply.
     struct SaidModel(&'static str, Vec<Result<Delta, ModelError>>);
 
     impl Model for SaidModel {

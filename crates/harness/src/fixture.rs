@@ -1,4 +1,4 @@
-//! A thread with its agent and a scripted model, to run turns on.
+//! A thread with its agent and a scripted model, for tests of runs.
 
 use crate::{
     Agent, Memory, NoApprover, Progress, Replay, ReplayItem, ResultRules, Results, RunBounds, RunState,
@@ -22,7 +22,7 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A model that answers each call with the next of its replies and remembers what it was asked.
+/// A model that answers each call with its next scripted reply and records its requests.
 #[derive(Default)]
 pub(crate) struct ScriptedModel {
     pub(crate) replies: Mutex<VecDeque<ScriptedReply>>,
@@ -33,9 +33,9 @@ pub(crate) struct ScriptedModel {
 }
 
 pub(crate) enum ScriptedReply {
-    /// These pieces.
+    /// Streams these deltas.
     Says(Vec<Result<Delta, ModelError>>),
-    /// These words, and then silence for ever.
+    /// Streams this text and then stalls for ever.
     Stalls(&'static str),
 }
 
@@ -64,7 +64,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// A log in memory that can refuse.
+/// A log in memory that can fail.
 #[derive(Default)]
 pub(crate) struct LogInMemory {
     pub(crate) updates: Mutex<Vec<Update>>,
@@ -95,7 +95,7 @@ impl ThreadLog for LogInMemory {
     }
 }
 
-/// A sandbox that keeps no file. No tool here touches it.
+/// A sandbox without files. No tool here uses it.
 pub(crate) struct NoSandbox;
 
 impl Sandbox for NoSandbox {
@@ -118,7 +118,7 @@ impl Sandbox for NoSandbox {
     }
 }
 
-/// Files that are as large as their names say, in MiB; how much of them was read.
+/// Files whose names are their sizes in MiB; counts the bytes read.
 #[derive(Default)]
 pub(crate) struct SizedFiles(pub(crate) AtomicU64);
 
@@ -149,7 +149,7 @@ impl Sandbox for SizedFiles {
     }
 }
 
-/// Keeps no results.
+/// Stores no results.
 pub(crate) struct NoFiles;
 
 impl ResultFiles for NoFiles {
@@ -158,7 +158,7 @@ impl ResultFiles for NoFiles {
     }
 }
 
-/// A tool that does what its arguments say and counts its calls.
+/// A tool that does what its arguments request and counts its calls.
 pub(crate) struct ProbeTool {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) calls: AtomicU32,
@@ -210,7 +210,7 @@ impl Tool for ProbeTool {
     }
 }
 
-/// A thread with its agent, to run turns on.
+/// A thread with its agent, for tests of runs.
 pub(crate) struct Bench {
     pub(crate) agent: Agent,
     pub(crate) model: Arc<ScriptedModel>,
@@ -263,7 +263,7 @@ impl Bench {
         }
     }
 
-    /// Writes down what a run before this one had done.
+    /// Records the updates of an earlier run.
     pub(crate) fn past(self, updates: Vec<Update>) -> Self {
         self.log.updates.lock().unwrap().extend(updates);
         self
@@ -297,19 +297,18 @@ impl Bench {
         (outcome, replay)
     }
 
-    /// Returns the thread as the log has it.
+    /// Returns the texts of the thread in the log.
     pub(crate) fn thread(&self) -> Vec<String> {
         let state = ThreadState::fold(self.log.updates.lock().unwrap().clone());
         state.messages.values().map(|message| message.text().to_owned()).collect()
     }
 
-    /// Holds for every scripted run, and for each of its sub-agents: providers cache what they have seen from its
-    /// beginning on.
+    /// Checked for every scripted run and each of its sub-agents: providers cache the prefix of a request.
     fn each_request_begins_like_the_one_before(&self) {
         let (asked, systems) = (self.asked(), self.model.systems.lock().unwrap());
         let all: Vec<_> = systems.iter().zip(&asked).collect();
         for (at, (system, after)) in all.iter().enumerate() {
-            // Sub-agents ask the same model, each with a prompt and a conversation of its own.
+            // Sub-agents call the same model, each with a prompt and a conversation of its own.
             let same = |(other, before): &&(&String, &Vec<String>)| {
                 other == system && before.first() == after.first()
             };

@@ -1,5 +1,5 @@
-//! The goal of a thread: after each answer a model says whether it is reached. Where more work helps, the run goes on by
-//! itself, a bounded number of times.
+//! The goal of a thread: after each answer a model judges whether it is reached. If more work helps, the run continues
+//! without a user, a bounded number of times.
 
 use crate::{Agent, RunState, side_call};
 use pudu_base::{
@@ -9,21 +9,21 @@ use pudu_base::{
 use serde::Deserialize;
 use std::{sync::Arc, time::Duration};
 
-/// So many messages are judged, of the newest.
+/// Maximum number of messages that are judged, the newest.
 const MAX_MESSAGES: usize = 30;
-/// Maximum length of what is judged, in characters.
+/// Maximum length of the judged conversation, in characters.
 const MAX_CHARS: usize = 12_000;
-/// How long the model may take for a verdict; without one the answer stands.
+/// Timeout of a verdict; without one the answer is accepted.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a verdict's reason, in characters.
 const MAX_REASON_CHARS: usize = 1_000;
-/// So many answers in a row that bring it no further end the work on it.
+/// Number of consecutive answers without progress that end the work on a goal.
 const MAX_STALLED: u32 = 2;
 
 const EVALUATOR: &str = include_str!("goal/evaluator.md");
 const CONTINUATION: &str = include_str!("goal/continuation.md");
 
-/// The evaluating model's verdict, as it writes it.
+/// The verdict as the evaluating model writes it.
 #[derive(Deserialize)]
 struct Evaluation {
     satisfied: bool,
@@ -34,7 +34,7 @@ struct Evaluation {
 }
 
 impl Evaluation {
-    /// Reads a model's answer: the JSON object in it, whatever stands around.
+    /// Parses the JSON object in a model's answer, ignoring text around it.
     fn parse(answer: &str) -> Option<Self> {
         let (first, last) = (answer.find('{')?, answer.rfind('}')?);
         serde_json::from_str(answer.get(first..=last)?).ok()
@@ -52,8 +52,8 @@ impl Evaluation {
     }
 }
 
-/// Judges the newest answer, if the thread has an open goal. Returns whether the run goes on; the model is told why
-/// already. An answer is judged once, also if a restart comes between.
+/// Judges the newest answer, if the thread has an open goal. Returns whether the run continues; the reason for the
+/// model is then recorded. An answer is judged once, even across a restart.
 pub(crate) async fn goes_on(agent: &Agent, run_state: &mut RunState) -> bool {
     let Some(mut goal) = run_state.state().goal.clone().filter(Goal::is_open) else { return false };
     let Some(Message::Assistant(answer)) = run_state.state().last().map(AsRef::as_ref) else { return false };
@@ -87,7 +87,7 @@ pub(crate) async fn goes_on(agent: &Agent, run_state: &mut RunState) -> bool {
     goes_on
 }
 
-/// Asks the run's model. `None` if it says nothing that can be read: the answer stands then.
+/// Asks the run's model. Returns `None` if its reply cannot be parsed: the answer is then accepted.
 async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Option<Evaluation> {
     let question = format!(
         "<goal>\n{}\n</goal>\n<conversation>\n{}\n</conversation>",
@@ -120,7 +120,7 @@ async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Optio
     evaluation
 }
 
-/// Returns the newest messages that people see, oldest first, of so many characters at most.
+/// Returns the newest messages that users see, oldest first, up to the maximum length.
 fn transcript(run_state: &RunState) -> String {
     let line = |message: &Arc<Message>| match &**message {
         Message::Human(human) => Some(format!("person: {}", human.text.trim())),

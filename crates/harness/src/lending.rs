@@ -1,13 +1,13 @@
-//! Secrets on their way to a command: names from the skills that are at work, values from the person's. No model, no log
-//! and no reader of a run meets the values.
+//! Secrets for commands: names come from the active skills, values from the user's secrets. Neither a model nor a log
+//! nor a reader of a run sees the values.
 
 use crate::Agent;
 use pudu_base::{TaskReport, ToolError, ToolOutput, Variable};
 
-/// The tool whose commands find secrets.
+/// Name of the tool whose commands get secrets.
 const BASH: &str = "bash";
 
-/// Returns the secrets of these names that commands of a call find.
+/// Returns the secrets with these names for the commands of a call.
 pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable> {
     match tool == BASH && !names.is_empty() {
         true => agent.secrets.lend(names),
@@ -15,7 +15,7 @@ pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable>
     }
 }
 
-/// Takes the values of secrets out of what a call brought.
+/// Removes the values of secrets from a call's result.
 pub(crate) fn hide(agent: &Agent, result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
     match result {
         Ok(output) => {
@@ -41,7 +41,7 @@ mod tests {
         time::Duration,
     };
 
-    /// One secret, of which nobody is to read the value.
+    /// One secret whose value must not be shown.
     struct OneSecret;
 
     impl SecretSource for OneSecret {
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Runs a command by a name.
+    /// Runs a command under a given tool name.
     struct CommandTool(Arc<ToolSpec>);
 
     impl Tool for CommandTool {

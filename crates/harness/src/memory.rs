@@ -1,35 +1,35 @@
-//! Memory budget of the files that tools read, and of the images that models are shown: bounded for one run,
-//! and for all runs of the process. A call that finds no room waits until others are done.
+//! Memory budget of the files that tools read and of the images that models see: bounded per run and for all runs of
+//! the process. A call that finds no room waits for others to finish.
 //!
-//! Deliberately absent: the memory of commands and servers. Those are processes of their own, with limits of
-//! their own, and each tool bounds how much of their output it takes in.
+//! Deliberately absent: the memory of commands and servers. Those are processes with limits of their own, and each tool
+//! bounds how much of their output it reads.
 
 use crate::scale::{ImageProblem, ScaledImage, scale};
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, Variable};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So much the calls of one run hold at once, in bytes; at least what the largest file takes that a tool reads.
+/// Maximum number of bytes that the calls of one run hold at once; at least the cost of the largest readable file.
 const MAX_RUN_BYTES: usize = 64 << 20;
-/// So much those of all runs, in bytes.
+/// Maximum number of bytes that the calls of all runs hold at once.
 const MAX_ALL_BYTES: usize = 192 << 20;
-/// So much the images of all requests that models work on, in bytes.
+/// Maximum number of bytes that the images of all requests in progress hold.
 const MAX_IMAGE_BYTES: usize = 192 << 20;
 /// Number of copies of a file that a call holds at once: as read, as text, as changed text, and as written.
 const FILE_COPIES: usize = 4;
 /// Number of copies of an image that a request holds at once: as read, as scaled, and as written.
 const IMAGE_COPIES: usize = 3;
-/// As much of a file is asked for before it is known how large it is, in bytes.
+/// Number of bytes requested before a file's size is known.
 const FIRST_BYTES: u64 = 256 << 10;
 
-/// Memory budget of one run's calls, out of the budget of all runs.
+/// Memory budget of one run's calls, part of the budget of all runs.
 #[derive(Clone, Debug)]
 pub struct Memory {
     all: Arc<Semaphore>,
     run: Arc<Semaphore>,
-    /// Budget of the images that models are shown: separate, as a model takes its time.
+    /// Budget of the images in model requests: separate, because a model call takes long.
     images: Arc<Semaphore>,
-    /// One permit: an image takes many times its file's bytes while it is scaled.
+    /// One permit: scaling an image takes many times its file's bytes.
     scaling: Arc<Semaphore>,
 }
 
@@ -46,7 +46,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Returns what another run may hold, out of the same.
+    /// Returns the budget of another run, out of the same total.
     #[must_use]
     pub fn for_run(&self) -> Self {
         Self { run: Arc::new(Semaphore::new(MAX_RUN_BYTES)), ..self.clone() }
@@ -55,21 +55,21 @@ impl Memory {
     /// Waits until there is room for a file.
     async fn hold(&self, bytes: u64) -> ReservedMemory {
         let bytes = copies(bytes, FILE_COPIES, MAX_RUN_BYTES);
-        // First that of the run: one that waits for itself keeps nothing from others.
+        // Takes the run's own budget first, so that waiting for it holds nothing that other runs need.
         let run = self.run.clone().acquire_many_owned(bytes).await.ok();
         ReservedMemory { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
     }
 
-    /// Makes an image ready to be sent, where it may block, one after the other.
+    /// Scales an image for a model on a blocking thread, one at a time.
     pub(crate) async fn scale(&self, bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
         let permit = self.scaling.clone().acquire_owned().await;
-        // The permit goes with the work, which nobody can cancel.
+        // The permit moves into the task, which cannot be cancelled.
         let work = tokio::task::spawn_blocking(move || {
             let scaled = scale(bytes);
             drop(permit);
             scaled
         });
-        // A decoder that panics does so for a file that is none.
+        // A decoder panics only on a file that is not an image.
         work.await.unwrap_or(Err(ImageProblem::Damaged))
     }
 
@@ -86,14 +86,14 @@ fn copies(bytes: u64, count: usize, most: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Room that is given back when this is dropped.
+/// Reserved memory, released when this is dropped.
 pub(crate) struct ReservedMemory {
     _run: Option<OwnedSemaphorePermit>,
     _all: Option<OwnedSemaphorePermit>,
 }
 
-/// A sandbox for one call, whose reads wait for room and whose commands find variables. A call holds what the largest file
-/// takes that it has read, until the sandbox is dropped: no tool keeps one file while it reads the next.
+/// A sandbox for one call, whose reads wait for memory and whose commands get variables. Until it is dropped, a call
+/// holds the memory of the largest file that it has read: no tool keeps one file while it reads the next.
 pub(crate) struct CallSandbox {
     sandbox: Arc<dyn Sandbox>,
     variables: Vec<Variable>,
@@ -106,8 +106,8 @@ impl CallSandbox {
         Self { sandbox, variables, memory, held: Mutex::default() }
     }
 
-    /// Holds room for so much. What was held is given back before more is waited for: two that held on to a part and
-    /// waited for the rest would wait for ever.
+    /// Reserves memory for `bytes`. A smaller reservation is released before waiting for more: two calls that each held
+    /// a part and waited for the rest would deadlock.
     async fn hold(&self, bytes: u64) {
         let held = |_: ()| self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held(()).as_ref().is_some_and(|(enough, _)| *enough >= bytes) {
@@ -127,8 +127,8 @@ impl Sandbox for CallSandbox {
         }
     }
 
-    /// Most files are small, and one that is not says how large it is: so room is held for what is there, and not for
-    /// all that might be.
+    /// Most files are small, and a larger one reports its size: so memory is reserved for the actual size instead of
+    /// the limit.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
         Box::pin(async move {
             let mut most = limit.min(FIRST_BYTES);
@@ -136,7 +136,7 @@ impl Sandbox for CallSandbox {
                 self.hold(most).await;
                 match self.sandbox.read(path, most).await {
                     Err(SandboxError::TooLarge { size, .. }) if size <= limit && most < limit => {
-                        // One that grows meanwhile is asked for once more, each time for twice as much.
+                        // A file that grows meanwhile is requested again, each time for twice as much.
                         most = size.max(most.saturating_mul(2)).min(limit);
                     }
                     Err(SandboxError::TooLarge { path, size, .. }) => {
@@ -177,8 +177,8 @@ mod tests {
     use crate::fixture::SizedFiles;
     use std::sync::atomic::Ordering;
 
-    /// Lets so many calls of each of these runs read a file of so many MiB, and holds all that come through. Returns
-    /// how many did at once.
+    /// Starts `calls` concurrent reads of a file of `mib` MiB in each of `runs` runs, and holds all that succeed.
+    /// Returns how many did at once.
     async fn at_once(runs: usize, calls: usize, mib: u64) -> u64 {
         let (files, all) = (Arc::new(SizedFiles::default()), Memory::default());
         let name = mib.to_string();

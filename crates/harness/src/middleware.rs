@@ -42,19 +42,18 @@ use pudu_base::{
 };
 use std::sync::Arc;
 
-/// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
-/// the run is over. Hooks named `before` run in the chain's order, those named `after` in reverse. All
-/// have a default that does nothing.
+/// One concern of a run. It holds its own counters: it is created when the run starts and dropped when the run is over.
+/// Hooks named `before` run in the chain's order, those named `after` in reverse. All hooks default to doing nothing.
 pub trait Middleware: Send {
-    /// Names it, for logs and for the test that shows the chain.
+    /// Returns its name, for logs and for the test of the chain.
     fn name(&self) -> &'static str;
 
-    /// Once, before anything else.
+    /// Runs once, before anything else.
     fn before_run<'a>(&'a mut self, _turn: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Before each model call: may change what is asked.
+    /// Runs before each model call; may change the request.
     fn before_model<'a>(
         &'a mut self,
         _turn: &'a mut RunState,
@@ -63,27 +62,28 @@ pub trait Middleware: Send {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// After each whole reply, before it is written down: may change it.
+    /// Runs after each complete reply, before it is recorded; may change it.
     fn after_model(&mut self, _turn: &mut RunState, _reply: &mut Assistant) {}
 
-    /// After a whole reply that wants no tools, before it is written down: may have the model go on. The first in the
-    /// chain that does not accept it decides.
+    /// Runs after a complete reply without calls, before it is recorded; may let the model continue. The first in the
+    /// chain that does not accept the reply decides.
     fn check_answer(&mut self, _turn: &RunState, _reply: &Assistant) -> AnswerCheck {
         AnswerCheck::Accept
     }
 
-    /// When a model call failed for good: may say it for people. The first in the chain that does wins.
+    /// Runs after a model call failed for good; may describe the failure for users. The first description in the chain
+    /// wins.
     fn model_failed(&mut self, _turn: &RunState, _error: &ModelError) -> Option<RunFailure> {
         None
     }
 
-    /// When the model's provider refused a request for its length: may make the next one shorter, and tells whether it is
-    /// worth asking once more.
+    /// Runs when the model's provider rejected a request as too long; may make the next one shorter. Returns whether a
+    /// retry is worthwhile.
     fn too_long(&mut self, _turn: &RunState) -> bool {
         false
     }
 
-    /// Before each tool call: may refuse it.
+    /// Runs before each tool call; may refuse it.
     fn before_tool(&mut self, _turn: &RunState, _call: &ToolCall) -> Gate {
         Gate::Allow
     }
@@ -93,12 +93,12 @@ pub trait Middleware: Send {
         None
     }
 
-    /// Returns the names of the secrets that commands find in their environment now.
+    /// Returns the names of the secrets in the environment of commands.
     fn lends(&self, _turn: &RunState) -> Vec<String> {
         Vec::new()
     }
 
-    /// After each tool call: may change what the model reads.
+    /// Runs after each tool call; may change the result that the model reads.
     fn after_tool(
         &mut self,
         _turn: &RunState,
@@ -107,7 +107,7 @@ pub trait Middleware: Send {
     ) {
     }
 
-    /// Once, after everything, however the run ended.
+    /// Runs once, after everything else, however the run ended.
     fn after_run<'a>(&'a mut self, _turn: &'a mut RunState) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -116,26 +116,26 @@ pub trait Middleware: Send {
 /// Whether an answer ends the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerCheck {
-    /// It does.
+    /// The answer ends the run.
     Accept,
-    /// It stays, and the model is told this and asked again.
+    /// The answer stays, and the model is asked again with this instruction.
     AskAgain(String),
-    /// It does not count: the model is told this and asked again.
+    /// The answer is discarded, and the model is asked again with this instruction.
     Replace(String),
-    /// It is none, and the run has failed.
+    /// The answer does not count, and the run fails.
     Fail(FailureCause),
 }
 
 /// Whether a tool may be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// It may.
+    /// The call may be made.
     Allow,
-    /// Only if somebody approves it: this, in a line for people.
+    /// The call needs a user's approval. Has its description in a line for users.
     Ask(String),
-    /// It may not, as a policy has it: what, in a line for people, and what the model reads.
+    /// A policy blocks the call. Has a line for users and the text that the model reads.
     Block(String, String),
-    /// It may not; the model reads why.
+    /// The call is refused, with this text for the model.
     Deny(String),
 }
 

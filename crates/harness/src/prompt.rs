@@ -1,34 +1,34 @@
-//! The system prompt of the lead agent and of custom ones: sections, a file each, put together from what the agent has.
+//! The system prompt of lead and custom agents: sections, one file each, selected by the agent's features.
 //!
-//! It stays the same as long as the configuration does, and names no date and no person, so that every request of a
-//! thread begins with the same bytes and providers can cache them. What changes, such as the time, stands in messages.
-//! Deliberately absent: what a single tool does. Its own description says that.
+//! It stays the same as long as the configuration does, and has no date and no user, so that every request of a thread
+//! begins with the same bytes and providers can cache them. Variable data, such as the time, is in messages.
+//! Deliberately absent: descriptions of single tools, which each tool provides itself.
 
 use crate::{DESCRIBE_SKILL, RunBounds, SKILL_MANAGE, Toolbox, skills_index, skills_prompt, task_end::TASK};
 use pudu_base::{Skill, foreign};
 use std::fmt::Write;
 
-/// So many names of skills that are switched off are told.
+/// Maximum number of disabled skills that are named.
 const MAX_SWITCHED_OFF: usize = 100;
 /// Tools whose results are pages with addresses.
 const WEB_TOOLS: [&str; 3] = ["web_search", "web_fetch", "image_search"];
 /// Tools that change files.
 const EDITING_TOOLS: [&str; 2] = ["write_file", "str_replace"];
-/// Tool that looks facts up.
+/// Name of the tool that searches the memory.
 const MEMORY: &str = "memory_search";
-/// Tool that asks people.
+/// Name of the tool that asks users.
 const ASK: &str = "ask_clarification";
 
 /// A part of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptSection {
-    /// Its name, for those who look at it.
+    /// Name of the section, for display.
     pub name: &'static str,
-    /// Its words.
+    /// Text of the section.
     pub text: String,
 }
 
-/// No more of what a person wrote about themselves is told, in characters.
+/// Maximum length of a user's profile in the prompt, in characters.
 const MAX_PROFILE_CHARS: usize = 8_000;
 
 /// A folder that an operator gives the agent.
@@ -36,7 +36,7 @@ const MAX_PROFILE_CHARS: usize = 8_000;
 pub struct PromptMount {
     /// Its sandbox path.
     pub path: String,
-    /// Whether it can only be read.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
@@ -44,19 +44,19 @@ pub struct PromptMount {
 pub struct PromptFacts<'a> {
     /// Its tools.
     pub tools: &'a Toolbox,
-    /// Limits of a run: how many sub-agents it may start.
+    /// Limits of a run, including its number of sub-agents.
     pub bounds: RunBounds,
     /// Folders that an operator gives it.
     pub mounts: &'a [PromptMount],
     /// The soul of a custom agent.
     pub soul: Option<&'a str>,
-    /// How a custom agent is changed, if it may be.
+    /// How a custom agent can be changed, if that is allowed.
     pub changes: Option<&'a str>,
-    /// What the person for whom it works wrote about themselves.
+    /// The profile that the user wrote about themselves.
     pub profile: Option<&'a str>,
     /// Its skills.
     pub skills: &'a [Skill],
-    /// Names of the skills that are switched off.
+    /// Names of disabled skills.
     pub switched_off: &'a [String],
 }
 
@@ -88,7 +88,7 @@ pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
     sections.into_iter().flatten().collect()
 }
 
-/// Puts sections together.
+/// Joins sections into one text.
 #[must_use]
 pub fn join_sections(sections: &[PromptSection]) -> String {
     sections.iter().map(|section| section.text.as_str()).collect::<Vec<_>>().join("\n\n")

@@ -1,7 +1,7 @@
-//! Events of a run, kept for a while so that readers can come late, leave and come back.
+//! Events of a run, kept for a while so that readers can join late, leave and return.
 //!
-//! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
-//! everything so far, from which it goes on; durable state is in the thread log.
+//! The writer never waits. A reader that falls out of the ring gets a gap with the fold of all events so far and
+//! continues from there; durable state is in the thread log.
 
 use pudu_base::{CallId, Decision, MessageId, Outcome, RetryReason, RunEvent, TaskStage, Todo, Usage};
 use serde::Serialize;
@@ -11,19 +11,19 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// No more of the words before the newest message are kept, in bytes.
+/// Maximum size of the text before the newest message that is kept, in bytes.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
 
-/// The fold of a run's events: what a person would want to know at a glance.
+/// The fold of a run's events: the overview that a user needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// The assistant's words, whole, those before its tool calls too; of very many the last.
+    /// The assistant's whole text, including the text before its tool calls; of a very long text the end.
     pub text: String,
     /// The agent's current activity.
     pub activity: Activity,
     /// Files made for people: sandbox paths.
     pub artifacts: Vec<String>,
-    /// The agent's list of what is to be done, if this run wrote one.
+    /// The agent's to-do list, if this run wrote one.
     pub todos: Vec<Todo>,
     /// Tokens spent.
     pub usage: Usage,
@@ -31,27 +31,27 @@ pub struct Progress {
     pub asked: Vec<PendingCall>,
     /// Decisions, oldest first.
     pub decided: Vec<Decision>,
-    /// Whether the conversation so far was summarised.
+    /// Whether the earlier conversation was summarised.
     pub summarized: bool,
     /// The sub-agents at work, oldest first.
     pub tasks: Vec<Working>,
-    /// How it ended, once it has.
+    /// Outcome of the run, once it has ended.
     pub outcome: Option<Outcome>,
     message: Option<MessageId>,
-    /// Offset in `text` at which the words of that message begin.
+    /// Offset in `text` at which the text of that message begins.
     begin: usize,
 }
 
-/// A call that waits for somebody's approval.
+/// A call that waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingCall {
-    /// The call; that of a sub-agent begins with the call that it works for.
+    /// Id of the call. A sub-agent's call has the parent call's id as prefix.
     pub call: CallId,
-    /// Names the question to whoever decides.
+    /// Identifies the question to the approver.
     pub key: String,
-    /// The requested action, in a line for people.
+    /// The requested action, in a line for users.
     pub request: String,
-    /// All of it, where the line leaves something out.
+    /// The full call, where the line leaves something out.
     pub whole: Option<Arc<str>>,
 }
 
@@ -59,9 +59,9 @@ pub struct PendingCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Working {
     call: CallId,
-    /// Its task, in a few words.
+    /// Short description of its task.
     pub about: String,
-    /// The tools that it uses at the moment.
+    /// The tools that it is using.
     pub doing: Vec<String>,
 }
 
@@ -69,40 +69,40 @@ pub struct Working {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "doing", content = "what", rename_all = "snake_case")]
 pub enum Activity {
-    /// Nothing yet, or nothing any more.
+    /// Not started or finished.
     #[default]
     Idle,
-    /// The model is asked and has not spoken.
+    /// The model was called and has not answered yet.
     Thinking,
-    /// The model speaks.
+    /// The model is answering.
     Talking,
     /// The conversation so far is being summarised.
     Summarizing,
-    /// The model failed and is asked again.
+    /// The model failed and is called again.
     Retrying {
-        /// Why, in a few words.
+        /// Short reason.
         reason: RetryReason,
         /// Time from the failure to the next try, in whole seconds, rounded up.
         seconds: u64,
     },
-    /// These tools run, oldest first.
+    /// Tools are running, oldest first.
     Tools(Vec<RunningTool>),
 }
 
-/// A tool at work.
+/// A running tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunningTool {
     /// The call.
     pub call: CallId,
     /// The tool's name.
     pub tool: String,
-    /// Why the model calls it, in its words for people.
+    /// The model's stated purpose of the call, for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
 impl Activity {
-    /// Returns the tools that run, each by its purpose or else its name.
+    /// Returns the running tools, each as its purpose or else its name.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
         let told = |tool: &RunningTool| tool.description.as_ref().unwrap_or(&tool.tool).clone();
@@ -179,7 +179,7 @@ impl Progress {
 }
 
 impl Progress {
-    /// Begins another message below the words that are there.
+    /// Begins another message below the existing text.
     fn next(&mut self, message: &MessageId) {
         self.message = Some(message.clone());
         self.text.truncate(self.text.trim_end().len());
@@ -206,7 +206,7 @@ impl Progress {
             TaskStage::Step(_) => {}
             TaskStage::Ended(_) => {
                 self.tasks.retain(|task| task.call != *call);
-                // Nobody waits any more for what it had asked.
+                // Approvals of its calls are not awaited any more.
                 let below = below(call);
                 self.asked.retain(|asked| !asked.call.as_str().starts_with(&below));
             }
@@ -214,7 +214,7 @@ impl Progress {
     }
 }
 
-/// So many events are kept for late readers.
+/// Number of events that are kept for late readers.
 const KEPT: usize = 4096;
 
 /// The replay ring of one run.
@@ -227,7 +227,7 @@ pub struct Replay {
 #[derive(Debug, Default)]
 struct Ring {
     events: VecDeque<Arc<RunEvent>>,
-    /// The id that the next event gets; the first event's is 0.
+    /// The id of the next event; the first event's id is 0.
     next: u64,
     progress: Progress,
 }
@@ -266,27 +266,27 @@ impl Replay {
         self.lock().progress.outcome.is_some()
     }
 
-    /// Returns a clock that ticks with every event: the way to see only the newest [`Progress`].
+    /// Returns a counter that changes with every event, for readers of only the newest [`Progress`].
     #[must_use]
     pub fn ticks(&self) -> watch::Receiver<u64> {
         self.tick.subscribe()
     }
 
-    /// Returns the id of the newest event that is still there and for which this holds.
+    /// Returns the id of the newest kept event that satisfies a predicate.
     pub fn newest(&self, is_wanted: impl Fn(&RunEvent) -> bool) -> Option<u64> {
         let ring = self.lock();
         let at = ring.events.iter().rposition(|event| is_wanted(event))?;
         Some(ring.next - (ring.events.len() - at) as u64)
     }
 
-    /// Returns the ids of the events that are there: the oldest, and the one that comes next.
+    /// Returns the id range of the kept events: the oldest id and the next one.
     #[must_use]
     pub fn span(&self) -> (u64, u64) {
         let ring = self.lock();
         (ring.next - ring.events.len() as u64, ring.next)
     }
 
-    /// Reads from the event with this id on.
+    /// Returns a reader that starts at the event with this id.
     #[must_use]
     pub fn read(self: &Arc<Self>, from: u64) -> ReplayReader {
         ReplayReader { replay: self.clone(), tick: self.tick.subscribe(), next: from, over: false }
@@ -300,18 +300,18 @@ impl Replay {
 /// Item that a reader receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplayItem {
-    /// The event with this id.
+    /// An event with its id.
     Event(u64, Arc<RunEvent>),
     /// Events are missing.
     Gap(Gap),
 }
 
-/// Gap in a reader's events, and where it goes on.
+/// Gap in a reader's events, and where it continues.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
-    /// The first event that is not to be had any more.
+    /// Id of the first missing event.
     pub missed: u64,
-    /// The event that comes next; everything before it is in `progress`.
+    /// Id of the next event; everything before it is in `progress`.
     pub next: u64,
     /// The fold of everything before `next`.
     pub progress: Box<Progress>,
@@ -329,7 +329,7 @@ impl ReplayReader {
     /// Waits for the next item; `None` after the run's last event.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the same item comes next time.
+    /// Dropping the future loses nothing: the same item is returned next time.
     pub async fn next(&mut self) -> Option<ReplayItem> {
         while !self.over {
             self.tick.borrow_and_update();
@@ -366,7 +366,7 @@ impl ReplayReader {
     }
 }
 
-/// Returns with what the names of calls begin that belong to a task.
+/// Returns the prefix of the call ids that belong to a task.
 pub(crate) fn below(task: &CallId) -> String {
     format!("{task}/")
 }

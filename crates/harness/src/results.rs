@@ -1,7 +1,7 @@
-//! Results that are too long for a model: stored whole among the thread's outputs, and shown by both ends
-//! with the way to the rest. If they cannot be stored, they are cut.
+//! Results that are too long for a model: stored in full among the thread's outputs, and shown by both ends with
+//! instructions to read the rest. If they cannot be stored, they are cut.
 //!
-//! Deliberately absent: the largest result that a tool takes in. That is each tool's own bound.
+//! Deliberately absent: the largest result that a tool accepts. Each tool sets that limit itself.
 
 mod images;
 
@@ -12,15 +12,15 @@ use std::{
     sync::Arc,
 };
 
-/// Words before the path in the note of a result that was kept whole, and of one that was kept in part.
+/// Text before the path in the note of a result that was stored in full, and of one that was stored in part.
 const KEPT_IN: [&str; 2] = [" lines, is in ", " lines, are in "];
-/// Paths of sandboxes begin so.
+/// Prefix of paths in sandboxes.
 const PATH_ROOT: &str = "/mnt/";
 
 /// Handling of long results. All lengths are in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultRules {
-    /// Whether anything is done here; each tool's own cut counts either way.
+    /// Whether long results are handled; limits of the tools themselves apply either way.
     pub enabled: bool,
     /// Longer results are stored in a file; 0 stores none.
     pub longest: usize,
@@ -30,9 +30,10 @@ pub struct ResultRules {
     pub uncut: usize,
     /// Characters left of the beginning and of the end of a cut result.
     pub left: (usize, usize),
-    /// Tools whose results are not stored: by them the rest is read. Of what is too long they show the beginning.
+    /// Tools whose results are not stored, because they read the stored ones. Their long results are cut to the
+    /// beginning.
     pub exempt: BTreeSet<String>,
-    /// Another `longest` for some tools.
+    /// Value of `longest` for individual tools.
     pub tools: BTreeMap<String, usize>,
 }
 
@@ -50,7 +51,7 @@ impl Default for ResultRules {
     }
 }
 
-/// The rules, and where results are kept.
+/// The rules, and the storage of results.
 #[derive(Clone)]
 pub struct Results {
     /// The rules.
@@ -60,8 +61,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Makes a tool's output fit, for a model with a window of so many tokens. Only what the tools at hand can read again
-    /// is kept in a file.
+    /// Makes a tool's output fit a model with a given window. A result is stored only if the available tools can read
+    /// it.
     pub(crate) async fn fit(
         &self,
         tool: &str,
@@ -94,7 +95,7 @@ impl Results {
         self.rules.uncut == 0 || cut.most() <= self.rules.uncut
     }
 
-    /// Keeps a result that models see no more, and returns its path; `None` if it cannot be kept or read again.
+    /// Stores a masked result and returns its path; `None` if it cannot be stored or read again.
     pub(crate) async fn keep_masked(&self, tool: &str, text: &str, tools: &Toolbox) -> Option<String> {
         way(tools)?;
         match self.files.keep(tool, text).await {
@@ -106,7 +107,7 @@ impl Results {
         }
     }
 
-    /// Keeps a text that is too long, and returns what is shown of it.
+    /// Stores a text that is too long, and returns the text shown in its place.
     async fn keep(&self, tool: &str, output: &ToolOutput, tools: &Toolbox, most: usize) -> Option<String> {
         let (rules, text) = (&*self.rules, output.text.as_str());
         let longest = match rules.tools.get(tool).copied().unwrap_or(rules.longest) {
@@ -137,7 +138,7 @@ impl Results {
         Some(format!("{first}\n{note}\n{last}"))
     }
 
-    /// Cuts what is too long to be shown.
+    /// Cuts a text that is too long.
     fn cut(&self, text: String) -> String {
         let (most, (head, tail)) = (self.rules.uncut, self.rules.left);
         if most == 0 || ends(&text, most, 0).is_none() {
@@ -151,13 +152,13 @@ impl Results {
     }
 }
 
-/// Returns how many characters a result may have, of a window of so many tokens: a quarter of it, where a token is three
-/// of them.
+/// Returns the maximum number of characters in a result for a window in tokens: a quarter of it, at three characters
+/// per token.
 fn share(window: u64) -> usize {
     usize::try_from(window / 4 * 3).unwrap_or(usize::MAX)
 }
 
-/// Cuts what was read and is too long, with the way to what is behind.
+/// Cuts a read text that is too long and explains how to read on.
 fn read_on(text: String, most: usize) -> String {
     let Some((first, rest, _)) = ends(&text, most, 0) else { return text };
     let (left, lines) = (rest.chars().count(), first.lines().count());
@@ -166,7 +167,7 @@ fn read_on(text: String, most: usize) -> String {
     )
 }
 
-/// Returns the file in which a result was kept, as the note in its place tells.
+/// Returns the path of the file that a result was stored in, parsed from the note in its place.
 pub(crate) fn kept_in(text: &str) -> Option<&str> {
     let note = text.lines().rfind(|line| line.starts_with("[… ") && line.ends_with(" …]"))?;
     let (_, behind) = KEPT_IN.iter().find_map(|mark| note.split_once(mark))?;
@@ -174,7 +175,7 @@ pub(crate) fn kept_in(text: &str) -> Option<&str> {
     (path.starts_with(PATH_ROOT) && !path.contains(char::is_whitespace)).then_some(path)
 }
 
-/// Returns how to read the rest with the tools at hand; `None` if none of them can.
+/// Returns how to read the rest with the available tools; `None` if none of them can.
 fn way(tools: &Toolbox) -> Option<&'static str> {
     let has = |name| tools.get(name).is_some();
     Some(match (has("read_file"), has("grep"), has("bash")) {

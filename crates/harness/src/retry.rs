@@ -1,4 +1,4 @@
-//! A model that is asked again when asking again may help.
+//! A model whose failed requests are retried where that may help.
 
 use crate::breaker::{Breaker, ModelGuards};
 use futures_util::{StreamExt, stream};
@@ -9,24 +9,24 @@ use tokio::{
     time::Instant,
 };
 
-/// Words of providers that limit how fast requests come, and want a longer pause than others.
+/// Errors of providers that limit the request rate and require a longer pause than others.
 const BURSTS: [&str; 5] =
     ["limit_burst_rate", "rate increased too quickly", "burst rate", "请求速率增长过快", "突发速率"];
-/// Tries against such a limit.
+/// Maximum number of attempts on such an error.
 const BURST_ATTEMPTS: u32 = 2;
 
-/// How often and after what time a failed request is made again.
+/// How often and when a failed request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryRules {
-    /// Maximum number of tries, the first included.
+    /// Maximum number of attempts, including the first.
     pub attempts: u32,
     /// Shortest wait.
     pub base: Duration,
     /// Longest wait, unless the provider asks for more.
     pub cap: Duration,
-    /// Shortest wait where a provider limits how fast requests come.
+    /// Shortest wait after a rate limit error.
     pub burst_base: Duration,
-    /// Maximum time that a request waits, from its first try on. A wait that would end later is not begun.
+    /// Maximum time that a request waits, from its first attempt on. A wait that would end later is not begun.
     pub patience: Duration,
 }
 
@@ -43,8 +43,8 @@ impl Default for RetryRules {
 }
 
 impl RetryRules {
-    /// Returns a random wait that spreads those who failed together: between the shortest and three times the wait
-    /// before, up to the longest.
+    /// Returns a random wait that spreads requests that failed together: between the shortest wait and three times the
+    /// previous one, up to the longest.
     fn jitter(&self, base: Duration, before: Duration) -> Duration {
         let least = base.min(self.cap.max(base));
         let most = before.max(base).saturating_mul(3).min(self.cap.max(base)).max(least);
@@ -52,8 +52,8 @@ impl RetryRules {
     }
 }
 
-/// Wraps a model: waits and asks again on failures that may pass, honours the provider's own waiting time, and after
-/// many failures rests the provider.
+/// Wraps a model: waits and retries on transient failures, honours the provider's own waiting time, and rests the
+/// provider after many failures.
 pub struct Retry {
     model: Arc<dyn Model>,
     rules: RetryRules,
@@ -69,7 +69,7 @@ impl Retry {
         Self { model, rules, breaker: guards.breaker(address), calls: guards.calls(), waits_for_rest: true }
     }
 
-    /// Makes requests fail at once while the provider rests, because another model can be asked.
+    /// Makes requests fail immediately while the provider rests, because another model can be called.
     #[must_use]
     pub fn without_waiting_for_rest(self) -> Self {
         Self { waits_for_rest: false, ..self }
@@ -118,7 +118,7 @@ impl Model for Retry {
     }
 }
 
-/// One request and its tries.
+/// One request and its attempts.
 struct Asking {
     model: Arc<dyn Model>,
     rules: RetryRules,
@@ -127,20 +127,20 @@ struct Asking {
     waits_for_rest: bool,
     request: Request,
     attempt: u32,
-    /// The wait before this try.
+    /// The wait before this attempt.
     wait: Duration,
     began: Instant,
     state: RetryState,
 }
 
 enum RetryState {
-    /// Ask after a wait.
+    /// Call the model after a wait.
     Ask(Duration),
-    /// Ask as soon as the provider does not rest any more; whether that was told.
+    /// Call the model once the provider stops resting. Has whether the rest was reported.
     Rest(bool),
-    /// An answer comes, within the bound on calls.
+    /// An answer is being read, within the limit on calls.
     Reading { stream: ModelStream, _permit: Option<OwnedSemaphorePermit> },
-    /// Nothing more comes.
+    /// The stream has ended.
     Over,
 }
 
@@ -167,10 +167,10 @@ impl Asking {
         }
     }
 
-    /// Waits while the provider rests, and asks it then. Tells of it once.
+    /// Waits while the provider rests, then calls the model. Reports the rest once.
     async fn rest(&mut self, told: bool) -> Option<Result<Delta, ModelError>> {
         let breaker = self.breaker.clone();
-        // Made before the look, so that nothing is missed in between.
+        // Created before the check, so that no notification is missed in between.
         let awake = breaker.awake.notified();
         let Some(left) = breaker.admit() else {
             self.ask().await;
@@ -199,7 +199,7 @@ impl Asking {
 
     async fn ask(&mut self) {
         let permit = match &self.calls {
-            // Nobody closes it.
+            // The semaphore is never closed.
             Some(calls) => calls.clone().acquire_owned().await.ok(),
             None => None,
         };
@@ -209,7 +209,7 @@ impl Asking {
 
     fn judge(&mut self, next: Option<Result<Delta, ModelError>>) -> Result<Delta, ModelError> {
         match next {
-            // An empty answer is whole: `TerminalResponse` asks for words.
+            // An empty answer is complete: `TerminalResponse` asks for text.
             Some(Ok(delta)) => {
                 if matches!(delta, Delta::Finish(_)) {
                     self.breaker.worked();
@@ -222,7 +222,7 @@ impl Asking {
         }
     }
 
-    /// Decides whether another try is made, and reports it to the reader.
+    /// Decides whether to retry, and reports a retry to the reader.
     fn again(&mut self, error: ModelError) -> Result<Delta, ModelError> {
         let asked = match &error {
             ModelError::Busy { retry_after, .. } => retry_after.filter(|wait| !wait.is_zero()),
@@ -232,7 +232,7 @@ impl Asking {
         let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
         let base = if is_burst { self.rules.burst_base } else { self.rules.base };
         let wait = asked.unwrap_or_else(|| self.rules.jitter(base, self.wait));
-        // Another model answers meanwhile, unless the provider wants a moment only.
+        // Another model answers meanwhile, unless the provider asks for only a short wait.
         let is_limited = matches!(&error, ModelError::Busy { limited: true, .. });
         let is_passed_over = !self.waits_for_rest && asked.map_or(is_limited, |asked| asked > self.rules.cap);
         let is_over = self.attempt >= attempts || wait > self.patience_left() || is_passed_over;
@@ -252,7 +252,7 @@ impl Asking {
     }
 }
 
-/// Returns the error of a request to a provider that rests for this time.
+/// Returns the error for a request to a provider that is resting.
 fn resting(left: Option<Duration>) -> ModelError {
     let detail = "it failed often and rests".to_owned();
     ModelError::Busy { retry_after: left, limited: false, detail }
@@ -269,7 +269,7 @@ mod tests {
 
     type DeltaScript = Vec<Result<Delta, ModelError>>;
 
-    /// A model that answers each call with the next of its replies.
+    /// A model that answers each call with its next reply.
     struct RetryScript(Mutex<VecDeque<DeltaScript>>);
 
     impl Model for RetryScript {
@@ -292,7 +292,7 @@ mod tests {
         Retry::new(Arc::new(RetryScript(Mutex::new(replies.into()))), rules, guards, "https://a")
     }
 
-    /// Takes the waits out of a script, which are random where the provider asks for none.
+    /// Removes the waits from a script, which are random unless the provider sets them.
     fn without_waits(script: DeltaScript) -> (DeltaScript, Vec<Duration>) {
         let mut waits = Vec::new();
         let script = script.into_iter().map(|delta| match delta {
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(asked, seconds(7));
         assert!((seconds(1)..=seconds(8)).contains(&own), "{own:?}");
         assert!(next >= seconds(1) && next <= (own * 3).min(seconds(8)), "{own:?} {next:?}");
-        // The clock counts milliseconds.
+        // The clock has millisecond precision.
         assert!(
             start.elapsed().abs_diff(asked + own + next) < Duration::from_millis(10),
             "{:?}",

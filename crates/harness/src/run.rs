@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) type Chain = [Box<dyn Middleware>];
 
-/// Maximum length of an answer, in bytes: a model that talks in circles must not flood a chat.
+/// Maximum length of an answer, in bytes: a model in a loop must not flood a chat.
 const MAX_ANSWER_BYTES: usize = 128 * 1024;
 
 /// Maximum length of a model's thoughts about one answer, in bytes.
 const MAX_THOUGHT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Takes a thread from where it stands to an answer: a question waits for one, or a crash cut the run
-/// that was at work on it. However it ends, what was said and done is in the log before the last event.
+/// Takes a thread from its current state to an answer, either for a new question or to continue a run that a crash
+/// interrupted. However it ends, everything said and done is in the log before the last event.
 pub async fn run(
     agent: &Agent,
     chain: &mut Chain,
@@ -30,7 +30,7 @@ pub async fn run(
 ) -> Outcome {
     let tasks = run_state.tasks.clone();
     let cut = {
-        // Its calls are dropped with it, when it is known why.
+        // Its calls are dropped with it, after the cause is known.
         let mut work = std::pin::pin!(work(agent, chain, run_state, steering));
         let cut = tokio::select! {
             biased;
@@ -43,7 +43,7 @@ pub async fn run(
         };
         cut.inspect_err(|cut| tasks.cut(cut))
     };
-    // What came in time is whole: only its judgement was cut.
+    // An answer that was complete in time is kept: only its evaluation was cut.
     let outcome = cut.unwrap_or_else(|cut| answered_here(run_state).unwrap_or(cut));
     if outcome != Outcome::Success {
         run_state.keep_partial(agent.model.name(), why(&outcome), &outcome);
@@ -71,7 +71,7 @@ fn why(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Runs the loop. The thread's state decides the next step, so a run that a crash cut goes on by itself.
+/// Runs the loop. The thread's state determines the next step, so an interrupted run continues where it was.
 async fn work(
     agent: &Agent,
     chain: &mut Chain,
@@ -86,7 +86,7 @@ async fn work(
         if !calls.is_empty() {
             calls::perform(agent, chain, run_state, calls).await?;
         }
-        // A question ends a run, and so does an answer before a crash: what steers comes too late for it.
+        // A question to users ends a run, and so does an answer before a crash: steering is too late for it.
         if let Some(outcome) = ended(agent, run_state, steering, true).await? {
             return Ok(outcome);
         }
@@ -104,8 +104,8 @@ async fn work(
     Ok(Outcome::Limit)
 }
 
-/// Puts a reply into the thread. Behind an answer that does not end the run, or in its place, comes what the model is
-/// told about it.
+/// Puts a reply into the thread. If the answer does not end the run, an instruction for the model follows or replaces
+/// it.
 fn settle(
     chain: &mut Chain,
     run_state: &mut RunState,
@@ -136,7 +136,7 @@ fn settle(
     Ok(())
 }
 
-/// Returns how the run has ended already, unless its thread's goal wants more and there is a step for that.
+/// Returns the outcome if the run has already ended, unless the thread's goal requires more and a step is left.
 async fn ended(
     agent: &Agent,
     run_state: &mut RunState,
@@ -152,7 +152,7 @@ async fn ended(
     Ok(outcome)
 }
 
-/// Returns success if the newest message is a whole answer to what was asked.
+/// Returns success if the newest message is a complete answer to the request.
 fn answered_here(run_state: &RunState) -> Option<Outcome> {
     match run_state.state().last().map(AsRef::as_ref) {
         Some(Message::Assistant(_)) => answered(run_state).filter(|outcome| *outcome == Outcome::Success),
@@ -160,14 +160,14 @@ fn answered_here(run_state: &RunState) -> Option<Outcome> {
     }
 }
 
-/// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of
-/// the newest results asks people something.
+/// Returns the outcome if the newest message is an answer without calls, or if one of the newest results asks users a
+/// question.
 fn answered(run_state: &RunState) -> Option<Outcome> {
     match run_state.state().last().map(AsRef::as_ref) {
         Some(Message::Assistant(reply)) if reply.failure.is_some() => None,
         Some(Message::Assistant(reply)) => match reply.finish {
             Finish::Partial => Some(Outcome::Stopped),
-            // It goes on when it is sent back.
+            // The model continues when the reply is sent back.
             Finish::Paused => None,
             Finish::Complete | Finish::Length | Finish::Filtered => {
                 reply.calls.is_empty().then_some(Outcome::Success)
@@ -188,22 +188,22 @@ fn log_failure(error: &LogError) -> RunFailure {
     FailureCause::Unstored.into()
 }
 
-/// Returns why the model's last words since somebody spoke end where they do.
+/// Returns why the model's newest reply since the last user message ended.
 fn finish(run_state: &RunState) -> Finish {
     let mut replies = run_state.since_asked().filter_map(|message| message.reply());
     replies.next().map(|reply| reply.finish).unwrap_or_default()
 }
 
-/// A whole reply.
+/// A complete reply.
 struct ModelReply {
     reply: Assistant,
-    /// Whether a middleware took all its calls away: then it ends the run as it is.
+    /// Whether a middleware removed all its calls, which ends the run.
     stopped: bool,
-    /// Paths of the images that the model made, for the people in the chat.
+    /// Paths of the images that the model made, for users in the chat.
     images: Vec<String>,
 }
 
-/// Asks the model and returns its whole reply. A request that was too long for it is made shorter once.
+/// Calls the model and returns its complete reply. A request that was too long is shortened once.
 async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<ModelReply, RunFailure> {
     loop {
         let request = prepare(agent, chain, run_state).await?;
@@ -221,13 +221,13 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
     }
 }
 
-/// Returns the messages of the thread that models read.
+/// Returns the thread's messages for models.
 pub(super) fn messages(agent: &Agent, run_state: &RunState) -> Vec<Arc<Message>> {
     let read = run_state.state().messages.values().filter(|message| !message.is_failure());
     read.map(|message| own_memory(agent, message)).collect()
 }
 
-/// Returns a message without what is remembered of somebody else.
+/// Returns a message without the recalled memory of another user.
 fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
     match &**message {
         Message::Human(human)
@@ -239,7 +239,7 @@ fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
     }
 }
 
-/// Makes the next request. What it leaves out is in the log before anybody sees it.
+/// Prepares the next request. Its omissions are in the log before the request is sent.
 async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Request, RunFailure> {
     let mut request = Request {
         system: agent.system.to_string(),
@@ -304,7 +304,7 @@ async fn call(
     reply.text = run_state.end_draft();
     run_state.spending.add_call(ModelCaller::Lead, reply.model.as_deref().unwrap_or_default(), reply.usage);
     if reply.finish == Finish::Filtered {
-        // What a filter cut is not what the model meant to ask for.
+        // The filter may have cut the calls.
         reply.calls.clear();
         reply.provider_parts = None;
     }
@@ -315,7 +315,7 @@ async fn call(
         middleware.after_model(run_state, &mut reply);
     }
     if reply.calls.len() < wanted {
-        // They name calls that are not there any more.
+        // The parts name calls that were removed.
         reply.provider_parts = None;
     }
     Ok(ModelReply { stopped: wanted > 0 && reply.calls.is_empty(), reply, images })
@@ -332,7 +332,7 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
         Delta::Model(name) => reply.model = Some(name),
         Delta::ProviderParts(parts) => reply.provider_parts = Some(parts),
         Delta::Call(call) => reply.calls.push(call),
-        // The caller keeps them.
+        // The caller stores images.
         Delta::Image(_) => {}
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
@@ -351,13 +351,13 @@ fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     }
 }
 
-/// Counts what a failed try cost, as far as anybody knows, for the model that was asked.
+/// Counts the known cost of a failed attempt for the model that was called.
 fn count_failed(run_state: &mut RunState, reply: &mut Assistant, is_free: bool) {
     let usage = reply.usage.take();
     run_state.count_failed(reply.model.as_deref().unwrap_or_default(), usage, usage.is_none() && is_free);
 }
 
-/// Some providers number calls anew in every reply; in the thread each id stands for one call.
+/// Makes call ids unique in the thread: some providers restart their numbering in every reply.
 fn make_unique(calls: &mut [ToolCall], run_state: &RunState) {
     if calls.is_empty() {
         return;

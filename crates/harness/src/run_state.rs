@@ -1,4 +1,4 @@
-//! Changes of a run: the thread's state, the updates not yet durable, and the events for its readers.
+//! Changes of a run: the thread's state, the updates that are not durable yet, and the events for its readers.
 
 use crate::{
     Replay,
@@ -22,9 +22,9 @@ pub struct RunState {
     pub replay: Arc<Replay>,
     /// Spending of this run on models.
     pub spending: SpendingTally,
-    /// The limit for which a middleware ended it before its model was done.
+    /// The limit for which a middleware ended the run before its model was done.
     pub stop_reason: Option<StopReason>,
-    /// Whether the thread keeps its failure as a message, for clients that read the thread later.
+    /// Whether the thread keeps a failure as a message, for clients that read the thread later.
     pub keeps_failure: bool,
     /// Steps of its sub-agents.
     pub(crate) tasks: Arc<TaskLog>,
@@ -35,8 +35,8 @@ pub struct RunState {
     draft: Option<AnswerDraft>,
 }
 
-/// Changes that are on their way into the log. Who waits for that may go away, and the log writes all the
-/// same: the next commit waits for it first.
+/// Updates that are being written to the log. If the waiting future is dropped, the log writes them anyway: the next
+/// commit waits for it first.
 struct Writing {
     updates: Arc<[Update]>,
     done: BoxFuture<'static, Result<Seq, LogError>>,
@@ -55,11 +55,11 @@ impl Writing {
     }
 }
 
-/// An answer while it comes.
+/// An answer that is being received.
 struct AnswerDraft {
     id: MessageId,
     text: String,
-    /// Whether what it cost is counted: it failed.
+    /// Whether its cost is already counted, because the attempt failed.
     is_counted: bool,
 }
 
@@ -89,13 +89,13 @@ impl RunState {
         &self.state
     }
 
-    /// Gives the state back with the position up to which it is durable; `None` if it has moved past it.
+    /// Returns the state and the position up to which it is durable; `None` if the state is ahead of the log.
     #[must_use]
     pub fn into_state(self) -> Option<(Seq, ThreadState)> {
         (self.pending.is_empty() && self.writing.is_none()).then_some((self.seq, self.state))
     }
 
-    /// Changes the thread. Durable after the next [`RunState::commit`].
+    /// Changes the thread. The change is durable after the next [`RunState::commit`].
     pub fn apply(&mut self, update: Update) {
         self.state.apply(update.clone());
         self.pending.push(update);
@@ -104,10 +104,10 @@ impl RunState {
     /// Makes all changes durable.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the next commit waits for what was on its way.
+    /// Dropping the future loses nothing: the next commit waits for the write in progress.
     ///
     /// # Errors
-    /// When somebody else moved the thread on, or the store failed.
+    /// When another writer changed the thread, or the store failed.
     pub async fn commit(&mut self, log: &Arc<dyn ThreadLog>) -> Result<(), LogError> {
         self.tasks.take().into_iter().for_each(|step| self.apply(step));
         loop {
@@ -127,7 +127,7 @@ impl RunState {
         }
     }
 
-    /// Stores how the run failed, for clients that read the thread later.
+    /// Stores the run's failure, for clients that read the thread later.
     pub async fn keep_failure(&mut self, outcome: &Outcome, log: &Arc<dyn ThreadLog>) {
         if !self.keeps_failure || matches!(outcome, Outcome::Success | Outcome::Stopped) {
             return;
@@ -151,7 +151,7 @@ impl RunState {
         id
     }
 
-    /// Adds words to the answer that comes, and tells readers.
+    /// Appends text to the current answer and publishes it to readers.
     pub(crate) fn say(&mut self, delta: String) {
         if let Some(draft) = &mut self.draft {
             draft.text.push_str(&delta);
@@ -160,13 +160,13 @@ impl RunState {
         }
     }
 
-    /// Returns how long the answer that comes is, in bytes.
+    /// Returns the length of the current answer, in bytes.
     pub(crate) fn said(&self) -> usize {
         self.draft.as_ref().map_or(0, |draft| draft.text.len())
     }
 
-    /// Forgets the answer that comes: the call is made again. The next one has an id of its own, as there are readers that
-    /// put together what has the same.
+    /// Discards the current answer because the call is made again. The next answer gets a new id, because some readers
+    /// join texts with the same id.
     pub(crate) fn retract(&mut self) -> MessageId {
         if let Some(AnswerDraft { id: message, .. }) = self.draft.take() {
             self.tell(RunEvent::Retract { message });
@@ -174,7 +174,7 @@ impl RunState {
         self.begin_draft()
     }
 
-    /// Counts what a failed try of the answer that comes cost, unless that is nothing.
+    /// Counts the cost of a failed attempt at the current answer, unless it is free.
     pub(crate) fn count_failed(&mut self, model: &str, usage: Option<Usage>, is_free: bool) {
         if !is_free {
             self.spending.add_call(ModelCaller::Lead, model, usage);
@@ -184,13 +184,13 @@ impl RunState {
         }
     }
 
-    /// Takes the words of the answer that came whole.
+    /// Takes the text of the complete answer.
     pub(crate) fn end_draft(&mut self) -> String {
         self.draft.take().map(|draft| draft.text).unwrap_or_default()
     }
 
-    /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
-    /// each call that has none.
+    /// Records the state of a run that ends early: the text so far as a partial answer, and a result for each call that
+    /// has none.
     pub(crate) fn keep_partial(&mut self, model: &str, why: &str, outcome: &Outcome) {
         if self.draft.as_ref().is_some_and(|draft| !draft.is_counted) {
             self.spending.add_call(ModelCaller::Lead, model, None);
@@ -225,7 +225,7 @@ impl RunState {
         self.answer(ToolResult { error: true, task, ..result(call, ending.text()) });
     }
 
-    /// Answers each call that has no result: it is not made any more.
+    /// Answers each call that has no result, since it will not be made.
     pub fn give_up_calls(&mut self, why: &str) {
         for call in self.open_calls() {
             self.give_up(&call, why);
@@ -241,13 +241,13 @@ impl RunState {
         }
     }
 
-    /// Returns whether a call is a sub-agent's task that a process before this one left at work.
+    /// Returns whether a call is a sub-agent's task left unfinished by an earlier process.
     fn is_lost(&self, call: &ToolCall) -> bool {
         let was_begun = self.state.begun.contains(&call.id) || self.state.interrupted.contains_key(&call.id);
         call.name == TASK && was_begun && !self.tasks.began(&call.id)
     }
 
-    /// Notes the end of a sub-agent's task that a process before this one left at work.
+    /// Records the end of a sub-agent's task left unfinished by an earlier process.
     pub(crate) fn lose_task(&mut self, call: &ToolCall) {
         let end = TaskEnd {
             status: TaskStatus::Failed,
@@ -293,17 +293,17 @@ impl RunState {
         self.newest_reply().map(|reply| reply.calls.as_slice()).unwrap_or_default()
     }
 
-    /// Returns why the newest assistant message ends where it does.
+    /// Returns why the newest assistant message ended.
     pub(crate) fn newest_finish(&self) -> Finish {
         self.newest_reply().map(|reply| reply.finish).unwrap_or_default()
     }
 
-    /// Returns the messages since somebody spoke, newest first.
+    /// Returns the messages since the last user message, newest first.
     pub fn since_asked(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)))
     }
 
-    /// Returns whether the model was reminded since somebody spoke, in words that begin so.
+    /// Returns whether a reminder with this prefix was added since the last user message.
     #[must_use]
     pub fn was_reminded(&self, beginning: &str) -> bool {
         self.since_asked().any(
@@ -311,13 +311,13 @@ impl RunState {
         )
     }
 
-    /// Adds something for the model that nobody said: at the end of a request that is being made, and in the thread, so
-    /// that it stands in the same place ever after.
+    /// Adds a reminder for the model: at the end of the current request, and in the thread, so that it keeps this
+    /// place.
     pub fn remind(&mut self, request: &mut Request, text: String) {
         request.messages.push(self.note(text));
     }
 
-    /// Adds something for the model that nobody said to its next request.
+    /// Adds a reminder to the model's next request.
     pub(crate) fn note(&mut self, text: String) -> Arc<Message> {
         let reminder = Arc::new(Message::Reminder(Reminder { id: MessageId::fresh(), text }));
         self.apply(Update::Message(reminder.clone()));
@@ -335,7 +335,7 @@ impl RunState {
     }
 }
 
-/// Makes the plain result of a call.
+/// Returns a plain result of a call.
 pub(crate) fn result(call: &ToolCall, text: String) -> ToolResult {
     ToolResult {
         id: MessageId::fresh(),

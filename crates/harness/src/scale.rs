@@ -1,7 +1,7 @@
-//! Images as models take them: whole, upright, and no larger than a model looks at. The same bytes give the same bytes
-//! each time, so that a request can be sent again as it was.
+//! Scales images for models: complete, upright, and no larger than a model uses. The same bytes always give the same
+//! result, so that a request can be repeated exactly.
 //!
-//! Deliberately absent: which images are shown. That is the middleware's matter.
+//! Deliberately absent: which images are shown. The middleware decides that.
 
 use image::{
     DynamicImage, GenericImageView, ImageDecoder, ImageFormat, ImageReader, Limits,
@@ -10,26 +10,26 @@ use image::{
 use pudu_base::image_kind;
 use std::io::Cursor;
 
-/// The longest side, in pixels: providers scale down what is larger, and count its tokens.
+/// Maximum length of the longest side, in pixels: providers scale down larger images and charge for their tokens.
 const MAX_SIDE: u32 = 1_568;
-/// Maximum size of an image that is sent, in bytes: Anthropic takes 5 MB in base64.
+/// Maximum size of an image that is sent, in bytes: Anthropic accepts 5 MB in base64.
 pub(crate) const MAX_SENT_BYTES: usize = 3_750_000;
 /// Maximum size of an image once decoded, in bytes: 55 million pixels in three colours.
 const MAX_DECODED_BYTES: u64 = 160 << 20;
-/// JPEG qualities: nobody sees what the first one loses, the others are for images that are too large with it.
+/// JPEG qualities: the loss of the first is invisible, the others are for images that are still too large.
 const JPEG_QUALITIES: [u8; 3] = [85, 65, 40];
 
-/// An image, ready to be sent.
+/// An image that is ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScaledImage {
     pub(crate) bytes: Vec<u8>,
     /// Its media type.
     pub(crate) mime: &'static str,
-    /// Whether the file ends too early: the rest of it is grey.
+    /// Whether the file is truncated: the missing part is grey.
     pub(crate) cut: bool,
 }
 
-/// Why an image cannot be shown, in words for the model.
+/// Why an image cannot be shown, in text for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ImageProblem {
     #[error("it is no PNG, JPEG, WebP or GIF, whatever its name says")]
@@ -40,7 +40,7 @@ pub(crate) enum ImageProblem {
     Damaged,
 }
 
-/// Makes an image ready to be sent. Blocks: an image of a camera takes a while.
+/// Scales an image for a request. Blocks: a photo takes a while.
 pub(crate) fn scale(bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
     let mime = image_kind(&bytes).ok_or(ImageProblem::Unknown)?;
     let format = ImageFormat::from_mime_type(mime).ok_or(ImageProblem::Unknown)?;
@@ -49,18 +49,18 @@ pub(crate) fn scale(bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
     let cut = format == ImageFormat::Jpeg && !ends_whole(&bytes);
     let (width, height) = image.dimensions();
     let fits = width.max(height) <= MAX_SIDE && bytes.len() <= MAX_SENT_BYTES;
-    // Of what may move only the first picture counts, and not every provider takes its kind.
+    // An animation is reduced to its first frame, and not every provider accepts GIF.
     if fits && !turned && !cut && format != ImageFormat::Gif {
         return Ok(ScaledImage { bytes, mime, cut });
     }
     drop(bytes);
-    // Turned when it is small: a turned copy takes as much memory as the image.
+    // Rotated after scaling: a rotated copy takes as much memory as the image.
     image = shrink(image);
     image.apply_orientation(orientation);
     encode(&image, format).map(|(bytes, mime)| ScaledImage { bytes, mime, cut })
 }
 
-/// Decodes an image, as it lies; tells how it is to be turned. What claims to be huge is refused by its head.
+/// Decodes an image without rotating it, and returns its orientation. A huge one is rejected by its header.
 fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, Orientation), ImageProblem> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut limits = Limits::no_limits();
@@ -71,19 +71,19 @@ fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, Orientatio
     if decoder.total_bytes() > MAX_DECODED_BYTES {
         return Err(ImageProblem::Huge(width, height));
     }
-    // A head that cannot be read says nothing of how to hold it.
+    // Unreadable metadata has no orientation.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let image = DynamicImage::from_decoder(decoder).map_err(|_| ImageProblem::Damaged)?;
     Ok((image, orientation))
 }
 
-/// Returns whether a JPEG has its end. Its decoder takes one that has none.
+/// Returns whether a JPEG has its end marker. Its decoder accepts one without.
 fn ends_whole(bytes: &[u8]) -> bool {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     bytes.get(..end).is_some_and(|bytes| bytes.ends_with(&[0xff, 0xd9]))
 }
 
-/// Scales an image down to what is looked at, its sides in proportion.
+/// Scales an image down to the maximum side, keeping its proportions.
 fn shrink(image: DynamicImage) -> DynamicImage {
     let (width, height) = image.dimensions();
     let longest = width.max(height);
@@ -97,7 +97,7 @@ fn shrink(image: DynamicImage) -> DynamicImage {
     image.thumbnail_exact(side(width), side(height))
 }
 
-/// Writes a photo as JPEG and all else as PNG, which keeps letters sharp, unless that is too large.
+/// Encodes a photo as JPEG and all else as PNG, which keeps text sharp, unless that is too large.
 fn encode(image: &DynamicImage, from: ImageFormat) -> Result<(Vec<u8>, &'static str), ImageProblem> {
     if from != ImageFormat::Jpeg {
         let mut out = Cursor::new(Vec::new());
@@ -124,7 +124,7 @@ fn rgb(image: &DynamicImage) -> DynamicImage {
     image.to_rgb8().into()
 }
 
-/// Puts an image on white, for a format without transparency.
+/// Puts an image on a white background, for a format without transparency.
 fn opaque(image: &DynamicImage) -> DynamicImage {
     if !image.color().has_alpha() {
         return rgb(image);

@@ -1,16 +1,16 @@
-//! A model call beside the conversation, such as for a summary or a title: its answer is one text, without tools and
-//! thoughts, and nobody reads it while it comes.
+//! A model call outside the conversation, such as for a summary or a title: its answer is a single text, without tools
+//! and thoughts, and is not streamed to readers.
 
 use futures_util::StreamExt;
 use pudu_base::{
     Delta, Finish, Model, ModelCaller, ModelError, Request, RunEvent, Sampling, SpendingTally, Thinking,
 };
 
-/// Maximum length of an answer, in bytes: a model that talks in circles is stopped.
+/// Maximum length of an answer, in bytes: a model in a loop is stopped.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Asks a model and returns its whole answer; an empty one if it called tools or a filter cut it. The call counts in
-/// the tally, for the model that answered. `tell` hears of usage and retries.
+/// Calls a model and returns its complete answer; an empty one if it called tools or a filter cut it. The call is
+/// counted in the tally for the model that answered. `tell` receives usage and retries.
 ///
 /// # Errors
 /// When the model failed, or its answer was cut.
@@ -30,7 +30,7 @@ pub async fn side_call(
         }
         Delta::Model(name) => by.clone_from(name),
         Delta::Again { attempt, wait, reason, .. } => {
-            // What the failed try is known to have cost counts, and for the model that was asked.
+            // The known cost of the failed attempt counts for the model that was called.
             if let Some(usage) = usage.take() {
                 spending.add_call(caller, &by, Some(usage));
             }

@@ -10,30 +10,30 @@ use tokio::sync::Notify;
 /// Maximum number of messages that wait for the next model call.
 const MAX_PENDING_MESSAGES: usize = 32;
 
-/// A small mailbox of a run. What is put into it either enters the thread before the next model call or is
-/// given back when the run ends: nothing is lost between the two.
+/// A small mailbox of a run. A message in it either enters the thread before the next model call or is returned when
+/// the run ends: none is lost in between.
 #[derive(Clone, Debug, Default)]
 pub struct Steering(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     mailbox: Mutex<Mailbox>,
-    /// Rings when a slot was filled or given back.
+    /// Notified when a slot was filled or released.
     settled: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Mailbox {
     waiting: VecDeque<Human>,
-    /// Slots that are neither filled nor given back.
+    /// Number of slots that are neither filled nor released.
     slots: usize,
     closed: bool,
     goal_dropped: bool,
 }
 
 impl Steering {
-    /// Reserves a slot for a message that is still being written down; `None` when the run takes no more.
-    /// The run does not end before the slot is filled or dropped.
+    /// Reserves a slot for a message that is still being stored; `None` if the run accepts no more. The run does not
+    /// end before the slot is filled or dropped.
     #[must_use]
     pub fn reserve(&self) -> Option<MailboxSlot> {
         let mut mailbox = self.lock();
@@ -44,24 +44,24 @@ impl Steering {
         Some(MailboxSlot { steering: self.clone() })
     }
 
-    /// Lets the run work towards no goal any more.
+    /// Stops the run from working towards its goal.
     pub fn drop_goal(&self) {
         self.lock().goal_dropped = true;
     }
 
-    /// Returns whether the run works towards no goal any more.
+    /// Returns whether the goal was dropped.
     #[must_use]
     pub fn is_goal_dropped(&self) -> bool {
         self.lock().goal_dropped
     }
 
-    /// Takes what waits.
+    /// Takes the waiting messages.
     #[must_use]
     pub fn drain(&self) -> Vec<Human> {
         self.lock().waiting.drain(..).collect()
     }
 
-    /// Takes no more, waits for open slots, and returns what never entered the thread.
+    /// Closes the mailbox, waits for open slots, and returns the messages that never entered the thread.
     pub async fn close(&self) -> Vec<Human> {
         loop {
             let settled = self.0.settled.notified();
@@ -81,14 +81,14 @@ impl Steering {
     }
 }
 
-/// A reserved place in the mailbox.
+/// A reserved slot in the mailbox.
 #[derive(Debug)]
 pub struct MailboxSlot {
     steering: Steering,
 }
 
 impl MailboxSlot {
-    /// Puts the message into the place.
+    /// Puts the message into the slot.
     pub fn fill(self, human: Human) {
         self.steering.lock().waiting.push_back(human);
     }

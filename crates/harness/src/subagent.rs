@@ -1,9 +1,9 @@
-//! Sub-agents: the tool `task` gives a piece of work to an agent with a context of its own.
+//! Sub-agents: the tool `task` delegates work to an agent with a context of its own.
 //!
-//! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread of which nothing stays but
-//! its steps, in its parent's log (`steps.rs`). It works in its parent's sandbox, and dropping the call cancels it. What
-//! is deliberately absent: a pool or a second executor. No more work side by side than a reply may ask for, so its time
-//! counts from the start of its work. How it ended is judged in one place, `task_end.rs`.
+//! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a temporary thread; only its steps
+//! are kept, in its parent's log (`steps.rs`). It works in its parent's sandbox, and dropping the call cancels it.
+//! Deliberately absent: a pool or a second executor. A reply limits the concurrent tasks, so a task's time counts from
+//! its start. `task_end.rs` alone judges how a task ended.
 
 mod steps;
 
@@ -26,40 +26,40 @@ use std::{
 use steps::StepLog;
 use tokio_util::sync::CancellationToken;
 
-/// A piece of work takes no longer than DeerFlow's, if nobody says otherwise.
+/// Default timeout of a task, as in DeerFlow.
 const TIME: Duration = Duration::from_secs(1800);
-/// The tool that runs commands, and the kind of sub-agent that does nothing else.
+/// Name of the tool that runs commands, and of the kind of sub-agent that does nothing else.
 const BASH: &str = "bash";
-/// Maximum length of what a task is, in a few words, in characters.
+/// Maximum length of a task's short description, in characters.
 const MAX_ABOUT_CHARS: usize = 200;
-/// Name of the tool that is of no use to a model without vision.
+/// Name of the tool that a model without vision cannot use.
 const VIEW_IMAGE: &str = "view_image";
-/// Tools that no sub-agent has: it speaks to nobody, has no sub-agents of its own, and the list of what is to be done is
-/// its parent's.
+/// Tools that no sub-agent has: it does not talk to users, has no sub-agents of its own, and the to-do list is its
+/// parent's.
 const NEVER: [&str; 4] = [TASK, "ask_clarification", "present_files", "write_todos"];
 
 /// A kind of sub-agent.
 #[derive(Clone)]
 pub struct SubagentKind {
-    /// Its name.
+    /// Name of the kind.
     pub name: String,
     /// Its purpose, for the model that chooses.
     pub about: String,
     /// Its system prompt.
     pub system: Arc<str>,
-    /// The tools that it has; all of its parent's if not said.
+    /// The tools that it has; `None` for all of its parent's.
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,
-    /// The skills that it is told of, of those that its parent has; all of them if not said.
+    /// The parent's skills that it sees; `None` for all of them.
     pub skills: Option<Vec<String>>,
-    /// Its model; its parent's if not said.
+    /// Its model; `None` for its parent's.
     pub model: Option<Arc<dyn Model>>,
     /// Limits of one task.
     pub bounds: RunBounds,
 }
 
-/// Returns the kinds that there are without anybody defining any.
+/// Returns the built-in kinds.
 #[must_use]
 pub fn builtin() -> Vec<SubagentKind> {
     let kind = |name: &str, about: &str, system: &str, tools: Option<&[&str]>, steps| SubagentKind {
@@ -91,10 +91,10 @@ pub fn builtin() -> Vec<SubagentKind> {
     ]
 }
 
-/// The tool without what it tells of the kinds: its schema is made once.
+/// The tool's specification without the kinds: its schema is generated once.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::of::<Args>(TASK, "", false));
 
-/// All kinds of sub-agents that there are, and what models are told of them.
+/// All kinds of sub-agents, and their description for models.
 #[derive(Clone)]
 pub struct Kinds {
     kinds: Arc<[SubagentKind]>,
@@ -102,7 +102,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Puts kinds together, of which one reply may start so many; `None` if there are none.
+    /// Combines kinds, with a limit on the sub-agents per reply; `None` if there are none.
     #[must_use]
     pub fn new(kinds: Vec<SubagentKind>, at_once: u32) -> Option<Self> {
         if kinds.is_empty() {
@@ -126,9 +126,9 @@ impl Kinds {
         Self { kinds, spec: self.spec.clone() }
     }
 
-    /// Makes the tool `task` for an agent with skills; `None` if there is no kind that it can use.
+    /// Creates the tool `task` for an agent with skills; `None` if there is no kind that it can use.
     ///
-    /// An agent without a shell is not offered the kind that has nothing but one.
+    /// An agent without a shell is not offered the kind that only runs commands.
     #[must_use]
     pub fn task(&self, parent: &Agent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
         let shell = parent.tools.get(BASH).is_some();
@@ -142,7 +142,7 @@ impl Kinds {
 struct Args {
     /// The task, in three to five words, for people.
     description: String,
-    /// The whole task: all that it has to know, and what it is to report.
+    /// The whole task: everything that the sub-agent has to know and to report.
     prompt: String,
     /// The kind of sub-agent.
     subagent_type: String,
@@ -177,7 +177,7 @@ impl Tool for SubagentTask {
 }
 
 impl SubagentTask {
-    /// Puts a sub-agent together.
+    /// Assembles a sub-agent.
     fn agent(&self, kind: &SubagentKind, log: Arc<StepLog>, cx: &ToolCx) -> Agent {
         let parent = &self.parent;
         let model = kind.model.clone().unwrap_or_else(|| parent.model.clone());
@@ -194,7 +194,7 @@ impl SubagentTask {
                 && !NEVER.contains(&name)
                 && !kind.without.iter().any(|tool| tool == name)
         };
-        // Who was given tools by name is told of each.
+        // A sub-agent with explicitly named tools sees each schema.
         let searches = kind.tools.is_none() && has(SEARCH);
         searching(Agent {
             model,
@@ -221,7 +221,7 @@ impl SubagentTask {
         })
     }
 
-    /// Returns a kind's system prompt, with the skills that it is told of.
+    /// Returns a kind's system prompt, with its skills.
     fn system(&self, kind: &SubagentKind) -> Arc<str> {
         let told = |skill: &&Skill| kind.skills.as_ref().is_none_or(|names| names.contains(&skill.name));
         let told: Vec<Skill> = self.skills.iter().filter(told).cloned().collect();
@@ -232,7 +232,7 @@ impl SubagentTask {
     }
 }
 
-/// Lets a sub-agent work, and tells its parent's readers how far it is.
+/// Runs a sub-agent and reports its progress to its parent's readers.
 async fn work(
     agent: Agent,
     kind: &SubagentKind,
@@ -279,7 +279,8 @@ async fn work(
     ToolOutput { text, spending, decisions, task, ..ToolOutput::default() }
 }
 
-/// A task that readers know to be at work. If its call is dropped, it was cancelled; its parent's run says why.
+/// A task that readers know to be running. If its call is dropped, the task was cancelled; its parent's run has the
+/// reason.
 struct OpenTask<'a> {
     log: &'a StepLog,
     cx: &'a ToolCx,
@@ -305,16 +306,16 @@ impl Drop for OpenTask<'_> {
     }
 }
 
-/// Begins a thread in which nothing but the task was said.
+/// Creates a thread that contains only the task.
 fn run_state(cx: &ToolCx, prompt: String, at: Option<String>, replay: Arc<Replay>) -> RunState {
     let human = Human { at, ..Human::new("task", prompt) };
     let state = ThreadState::fold([Update::Message(Arc::new(Message::Human(human)))]);
-    // The parent's run, and its call, name what is done in the sandbox and what people are asked.
+    // The parent's run and call identify actions in the sandbox and approvals.
     let run = RunId::from(format!("{}.{}", cx.run, cx.call));
     RunState::new(cx.thread.clone(), run, 0, state, replay)
 }
 
-/// Returns its last words.
+/// Returns the newest non-empty text of the assistant.
 fn report(state: &ThreadState) -> String {
     let mut spoken =
         state.messages.values().rev().filter(|message| matches!(***message, Message::Assistant(_)));
@@ -323,7 +324,7 @@ fn report(state: &ThreadState) -> String {
     spoken.find_map(words).unwrap_or_default()
 }
 
-/// The guardrails of its parent, which know that a sub-agent calls.
+/// The parent's guardrails, which know that a sub-agent calls.
 struct GuardBelow(Arc<dyn Guardrail>);
 
 impl Guardrail for GuardBelow {
@@ -335,15 +336,15 @@ impl Guardrail for GuardBelow {
     }
 }
 
-/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself,
-/// so the calls are told with the one that they belong to.
+/// Passes a sub-agent's approvals on to its parent's reply. Each sub-agent numbers its own calls, so the calls are
+/// prefixed with the parent call.
 struct Above {
     approver: Arc<dyn Approver>,
     tell: Tell,
     task: CallId,
 }
 
-/// Returns the run that readers follow, and the call as they are told it, of a call that may be a sub-agent's.
+/// Returns the run that readers follow and the call's id in its events, for a call that may be a sub-agent's.
 #[must_use]
 pub fn told_call(run: &RunId, call: &CallId) -> (RunId, CallId) {
     match run.as_str().split_once('.') {

@@ -1,14 +1,14 @@
-//! How a sub-agent's task ended, and what its parent's model reads of that: the results of the tool [`TASK`]. The beginnings of these texts are a contract
-//! with DeerFlow's clients, which read the status from them.
+//! How a sub-agent's task ended, and the text that its parent's model reads: the results of the tool [`TASK`]. The
+//! beginnings of these texts are a contract with DeerFlow's clients, which parse the status from them.
 
 use pudu_base::{Outcome, StopReason, TaskEnd, TaskReport, TaskStatus, Usage, cut_task_text};
 use std::time::Duration;
 
 /// Name of the tool that starts a sub-agent.
 pub const TASK: &str = "task";
-/// The text for a task whose run somebody stopped.
+/// Text of a task whose run a user stopped.
 pub(crate) const CANCELLED: &str = "Task cancelled by user.";
-/// Error of a task in the middle of which the process ended.
+/// Error of a task during which the process exited.
 pub(crate) const LOST: &str =
     "a restart interrupted it. Some of its work may be done: look before you give it out again";
 /// Error of a task that ended without a report.
@@ -19,13 +19,13 @@ const SILENT: &str = "it reported nothing";
 pub(crate) struct TaskEnding {
     status: TaskStatus,
     stop_reason: Option<StopReason>,
-    /// The report, or what went wrong.
+    /// The report, or the error.
     words: String,
 }
 
 impl TaskEnding {
-    /// Judges how a run ended: `stop_reason` is the limit that a middleware stopped it for, and `report` are its last
-    /// words.
+    /// Judges how a run ended: `stop_reason` is the limit for which a middleware stopped it, and `report` is its last
+    /// text.
     pub(crate) fn of(
         outcome: &Outcome,
         stop_reason: Option<StopReason>,
@@ -44,7 +44,7 @@ impl TaskEnding {
                 let error = format!("no end after {} s", time.as_secs_f64());
                 end(TaskStatus::TimedOut, so_far(error, &report))
             }
-            // What it found before a limit is worth having.
+            // Findings before a limit are still useful.
             (Outcome::Success, _) | (_, Some(_)) if !report.is_empty() => end(TaskStatus::Completed, report),
             (_, Some(StopReason::TurnCapped)) => {
                 end(TaskStatus::Failed, format!("Reached max_turns={steps}"))
@@ -57,8 +57,8 @@ impl TaskEnding {
         }
     }
 
-    /// Returns the end of a task that its parent's run did not wait for, by how that one ended; if nobody said how, it
-    /// failed.
+    /// Returns the end of a task that its parent's run did not wait for, based on the parent's outcome. Without an
+    /// outcome, the task failed.
     pub(crate) fn cut(parent: Option<&Outcome>) -> Self {
         let (status, words) = match parent {
             Some(Outcome::Stopped) => (TaskStatus::Cancelled, ""),
@@ -84,13 +84,13 @@ impl TaskEnding {
         }
     }
 
-    /// Returns the end as the tool message of the call has it.
+    /// Returns the end for the tool message of the call.
     pub(crate) fn report(&self, model: String, usage: Usage) -> Box<TaskReport> {
         let report = TaskReport::new(self.status, &self.words);
         Box::new(TaskReport { stop_reason: self.stop_reason, model, usage, ..report })
     }
 
-    /// Returns the end as the log keeps it.
+    /// Returns the end for the log.
     pub(crate) fn kept(self, model: String, usage: Usage, omitted: u32) -> TaskEnd {
         let (text, truncated) = cut_task_text(&self.words);
         let Self { status, stop_reason, .. } = self;
@@ -103,7 +103,7 @@ pub(crate) fn failed(error: &str) -> String {
     format!("Task failed. Error: {error}")
 }
 
-/// Adds what was said before something went wrong.
+/// Appends the text written before a failure.
 fn so_far(error: String, report: &str) -> String {
     match report {
         "" => error,

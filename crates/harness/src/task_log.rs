@@ -1,7 +1,7 @@
 //! Steps of sub-agents, on their way into the log of their parent's thread.
 //!
-//! A sub-agent works within a call of its parent, which alone writes the log: its steps wait here, and go in with the
-//! parent's next commit, as soon as they are many, or when the first has waited for a while.
+//! A sub-agent works within a call of its parent, which alone writes the log: its steps wait here and are written with
+//! the parent's next commit, once there are many or the first has waited for a while.
 
 use crate::task_end::TaskEnding;
 use pudu_base::{CallId, Outcome, RunEvent, TaskStage, TaskStatus, Update, Usage};
@@ -12,37 +12,37 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// As many steps do not wait for another reason to write.
+/// Number of waiting steps that triggers a commit.
 const BATCH: usize = 25;
-/// Nor does one for longer.
+/// Maximum time that a step waits.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Steps of a run's sub-agents that are not in the log yet.
 #[derive(Default)]
 pub(crate) struct TaskLog {
     waiting: Mutex<TaskBacklog>,
-    /// Rings for the first that waits, and when they are many.
+    /// Notified when the first step waits, and when there are many.
     bell: Notify,
 }
 
 #[derive(Default)]
 struct TaskBacklog {
     updates: Vec<Update>,
-    /// The tasks that began in this process. Their ends are told.
+    /// The tasks that began in this process. Their ends are published.
     begun: HashSet<CallId>,
-    /// The models of the tasks that are over, and their usage.
+    /// Models and usage of the finished tasks.
     over: HashMap<CallId, (String, Usage)>,
-    /// How the run ended that does not wait for its tasks.
+    /// Outcome of the run, if it does not wait for its tasks.
     cut: Option<Outcome>,
 }
 
 impl TaskLog {
-    /// Takes how the run ended, before it drops its calls.
+    /// Records how the run ended, before it drops its calls.
     pub(crate) fn cut(&self, outcome: &Outcome) {
         self.lock().cut = Some(outcome.clone());
     }
 
-    /// Returns an event as it is told: a task whose call was dropped ends as its parent's run did.
+    /// Returns an event for publishing: a task whose call was dropped ends as its parent's run did.
     pub(crate) fn judge(&self, event: RunEvent) -> RunEvent {
         match event {
             RunEvent::SubagentProgress { call, stage: TaskStage::Ended(end) }
@@ -56,7 +56,7 @@ impl TaskLog {
         }
     }
 
-    /// Takes what the log keeps of an event.
+    /// Records an event for the log.
     pub(crate) fn note(&self, event: &RunEvent) {
         let RunEvent::SubagentProgress { call, stage } = event else { return };
         if !stage.is_kept() {
@@ -76,7 +76,7 @@ impl TaskLog {
         }
     }
 
-    /// Hands over what waits.
+    /// Takes the waiting updates.
     pub(crate) fn take(&self) -> Vec<Update> {
         std::mem::take(&mut self.lock().updates)
     }
@@ -84,7 +84,7 @@ impl TaskLog {
     /// Waits until there is something to write.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing that waits.
+    /// Dropping the future loses no waiting update.
     pub(crate) async fn due(&self) {
         loop {
             let count = self.lock().updates.len();
@@ -105,7 +105,7 @@ impl TaskLog {
         self.lock().begun.contains(call)
     }
 
-    /// Returns the model of a task that is over, and its usage.
+    /// Returns the model and usage of a finished task.
     pub(crate) fn spent(&self, call: &CallId) -> (String, Usage) {
         self.lock().over.get(call).cloned().unwrap_or_default()
     }

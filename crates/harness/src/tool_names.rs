@@ -1,9 +1,9 @@
-//! Names of tools with marks of a model's own format in them, such as `ls<|channel|>commentary` or `functions.ls`.
+//! Tool names with markers of a model's own format in them, such as `ls<|channel|>commentary` or `functions.ls`.
 
 use crate::Toolbox;
 use pudu_base::ToolCall;
 
-/// Words of formats in which models write calls.
+/// Words of formats that models write calls in.
 const FORMAT_WORDS: [&str; 22] = [
     "functions",
     "function",
@@ -29,8 +29,8 @@ const FORMAT_WORDS: [&str; 22] = [
     "to",
 ];
 
-/// Gives each call of an unknown tool the name of the one tool that the model meant. A call that fits none, or several,
-/// stays: the model gets an error.
+/// Replaces each unknown tool name with that of the one tool that the model meant. A call that matches none, or
+/// several, stays unchanged: the model gets an error.
 pub(crate) fn repair_names(calls: &mut [ToolCall], tools: &Toolbox) {
     for call in calls.iter_mut().filter(|call| tools.get(&call.name).is_none()) {
         let names = || tools.specs().iter().map(|spec| spec.name.as_str());
@@ -55,7 +55,7 @@ fn repaired<'a, I: Iterator<Item = &'a str>>(name: &str, offered: &impl Fn() -> 
     })
 }
 
-/// Returns the only name with these letters.
+/// Returns the only name that has these letters.
 fn only<'a>(wanted: &str, offered: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut alike = offered.filter(|name| !wanted.is_empty() && letters(name) == wanted);
     alike.next().filter(|_| alike.next().is_none())

@@ -3,7 +3,7 @@
 use pudu_base::{Tool, ToolSpec};
 use std::sync::Arc;
 
-/// The tools of a run, with their specifications made once.
+/// The tools of a run, with cached specifications.
 #[derive(Clone)]
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
@@ -11,7 +11,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// Puts tools together. Of two with one name the first counts.
+    /// Combines tools. Of two with the same name the first counts.
     #[must_use]
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let mut kept: Vec<Arc<dyn Tool>> = Vec::new();
@@ -30,7 +30,7 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
-    /// Returns those whose names are wanted.
+    /// Returns the tools with wanted names.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
         if self.specs.iter().all(|spec| wanted(&spec.name)) {
@@ -39,19 +39,19 @@ impl Toolbox {
         Self::new(self.tools.iter().filter(|tool| wanted(&tool.spec().name)).cloned())
     }
 
-    /// Returns them with one more.
+    /// Returns the tools with one more.
     #[must_use]
     pub fn with(&self, tool: Arc<dyn Tool>) -> Self {
         Self::new(self.tools.iter().cloned().chain([tool]))
     }
 
-    /// Returns what the model is told of them.
+    /// Returns the specifications for the model.
     #[must_use]
     pub fn specs(&self) -> &Arc<[Arc<ToolSpec>]> {
         &self.specs
     }
 
-    /// Returns their names for a model that called one that is not here.
+    /// Returns the names, for a model that called an unknown tool.
     #[must_use]
     pub fn names(&self) -> String {
         self.specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ")

@@ -1,26 +1,26 @@
-//! The wall clock, in the one form that is stored and sent.
+//! The wall clock, in the format that is stored and sent.
 
 use jiff::tz::TimeZone;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Returns the time, in milliseconds since 1970.
+/// Returns the current time, in milliseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {
     millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns a length of time in milliseconds; the largest number for one that is longer.
+/// Returns a duration in milliseconds, saturating.
 #[must_use]
 pub fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Writes such a time as people and other programs read it: `2026-11-20T09:00:00.123Z`.
+/// Formats a time for users and other programs: `2026-11-20T09:00:00.123Z`.
 pub fn text(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
 
-/// Writes such a time for a model: `Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)`.
+/// Formats a time for a model: `Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)`.
 pub fn told(millis: i64, zone: &TimeZone) -> String {
     let time = jiff::Timestamp::from_millisecond(millis).unwrap_or_default().to_zoned(zone.clone());
     let name = zone.iana_name().map(|name| format!("{name} ")).unwrap_or_default();

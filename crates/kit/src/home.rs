@@ -1,8 +1,7 @@
-//! The folder for everything that pudu keeps, and the sign that a process works in it.
+//! The folder with all of pudu's data, and the lock of the process that uses it.
 //!
-//! Two processes on one folder would both resume the same turns. So a process that works there holds a lock on
-//! a file in it, which the system releases however the process ends; the file also contains the address where the
-//! process answers.
+//! Two processes on one folder would both resume the same runs. So a process locks a file in the folder, and the
+//! operating system releases the lock whenever the process ends. The file also contains the address of the process.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -12,16 +11,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file's name in the home.
+/// Name of the lock file.
 const FILE: &str = "pudu.lock";
 
-/// A home that is ours as long as this lives.
+/// A locked home, unlocked on drop.
 pub struct Home {
     lock: File,
 }
 
 impl Home {
-    /// Makes the folder if it is not there, and takes it.
+    /// Creates the folder if necessary, and locks it.
     pub fn take(path: &Path) -> Result<Self> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.with_context(|| format!("cannot make the folder {}", path.display()))?;
@@ -40,29 +39,29 @@ impl Home {
             }
         }
         lock.set_len(0)?;
-        // Parts of downloads that a restart cut are of no use.
+        // Partial downloads of an interrupted process are useless.
         fs::remove_dir_all(scratch(path)).ok();
         Ok(Self { lock })
     }
 
-    /// Writes the address at which this process answers into the lock file.
+    /// Writes the address of this process to the lock file.
     pub fn announce(&mut self, url: &str) -> Result<()> {
         self.lock.write_all(url.as_bytes()).context("cannot say where pudu answers")
     }
 }
 
-/// Returns the folder for files that need not outlive the process.
+/// Returns the folder for temporary files of the process.
 pub fn scratch(path: &Path) -> PathBuf {
     path.join("tmp")
 }
 
-/// Returns whether a process works in this home.
+/// Returns whether a process uses this home.
 pub fn is_taken(path: &Path) -> bool {
     let lock = OpenOptions::new().read(true).open(path.join(FILE));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Returns where the process answers that works in this home, if one does and answers anywhere.
+/// Returns the address of the process that uses this home, if any.
 pub fn neighbour(path: &Path) -> Option<String> {
     let mut lock = OpenOptions::new().read(true).open(path.join(FILE)).ok()?;
     match lock.try_lock_shared() {

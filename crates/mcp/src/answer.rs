@@ -1,4 +1,4 @@
-//! A server's result as text that a model can read, and its images.
+//! A server's result as text for a model, and its images.
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use pudu_base::{Cut, image_kind};
@@ -9,9 +9,9 @@ use serde_json::Value;
 const MAX_ANSWER_CHARS: usize = 1 << 20;
 /// Maximum number of images taken from a result.
 const MAX_IMAGES: usize = 8;
-/// Maximum size of these images together, in bytes.
+/// Maximum total size of these images, in bytes.
 const MAX_IMAGE_BYTES: usize = 16 << 20;
-/// Part of a result that is passed on where it is not kept whole elsewhere.
+/// Part of a result that is passed on if it is not stored in full elsewhere.
 pub(crate) const SHOWN: Cut = Cut::Middle(50_000);
 
 /// A server's answer.
@@ -21,8 +21,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) images: Vec<Vec<u8>>,
 }
 
-/// Flattens a result: its texts, a note in place of content that is no text, and its structured content unless a text
-/// says the same.
+/// Flattens a result: its texts, a note in place of other content, and its structured content unless a text repeats it.
 pub(crate) fn read(result: &CallToolResult) -> ToolAnswer {
     let mut images = Vec::new();
     let mut blocks: Vec<String> = result.content.iter().map(|content| block(content, &mut images)).collect();
@@ -36,8 +35,8 @@ pub(crate) fn read(result: &CallToolResult) -> ToolAnswer {
     ToolAnswer { text: Cut::Middle(MAX_ANSWER_CHARS).apply(text), images }
 }
 
-/// Returns whether the texts say the same as structured content. Python's server library puts a value that is no object
-/// under `result`, and writes each item of a list as a text of its own.
+/// Returns whether the texts repeat the structured content. Python's server library puts a value that is not an object
+/// under `result`, and writes each item of a list as a separate text.
 fn is_repeated(structured: &Value, content: &[ContentBlock]) -> bool {
     let texts: Vec<&str> = content.iter().filter_map(|block| Some(block.as_text()?.text.trim())).collect();
     let wrapped = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.get("result"));
@@ -53,7 +52,7 @@ fn is_repeated(structured: &Value, content: &[ContentBlock]) -> bool {
         .any(|value| texts.iter().any(|text| is_same(value, text)) || is_all(value))
 }
 
-/// Returns whether a text is a value: its JSON in any layout, or the text itself.
+/// Returns whether a text represents a value: its JSON in any layout, or the text itself.
 fn is_same(value: &Value, text: &str) -> bool {
     match value {
         Value::String(own) if own.trim() == text => true,
@@ -77,9 +76,9 @@ fn is_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Returns whether a text had to be cut to be taken.
+/// Returns whether a text was cut to the maximum length.
 pub(crate) fn is_cut(text: &str) -> bool {
-    // What stands in the place of the middle makes it longer than anything that was taken whole.
+    // The note that replaces the middle makes it longer than any text that was kept in full.
     text.len() > MAX_ANSWER_CHARS && text.chars().count() > MAX_ANSWER_CHARS
 }
 
@@ -108,7 +107,7 @@ fn block(block: &ContentBlock, images: &mut Vec<Vec<u8>>) -> String {
     }
 }
 
-/// Takes an image, and returns the note in its place.
+/// Takes an image, and returns the note that replaces it.
 fn take_image(kind: &str, mime: &str, base64: &str, images: &mut Vec<Vec<u8>>) -> String {
     let taken: usize = images.iter().map(Vec::len).sum();
     let room = images.len() < MAX_IMAGES && base64.len() / 4 * 3 <= MAX_IMAGE_BYTES.saturating_sub(taken);
@@ -121,13 +120,13 @@ fn take_image(kind: &str, mime: &str, base64: &str, images: &mut Vec<Vec<u8>>) -
     format!("[image {}, {mime}, {size} bytes]", images.len())
 }
 
-/// Returns the note in place of bytes that are no text. Four characters of base64 are three bytes.
+/// Returns the note that replaces binary content. Four characters of base64 are three bytes.
 fn not_shown(kind: &str, mime: &str, base64: &str) -> String {
     let size = base64.trim_end_matches('=').len() * 3 / 4;
     format!("[{kind}, {mime}, {size} bytes, not shown]")
 }
 
-/// Returns the text of a file that says that it is one.
+/// Returns the text of a file with a textual type.
 fn text_in(mime: &str, base64: &str) -> Option<String> {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = mime.starts_with("text/")

@@ -1,6 +1,6 @@
-//! `mcpServers` of an `extensions_config.json`, in DeerFlow's shape. Keys that this crate has no use for
-//! are left alone, but for the types of `skills`: where the switches cannot be read, nothing says what is switched off.
-//! After this module nobody sees a variable or a default.
+//! `mcpServers` of an `extensions_config.json`, in DeerFlow's format. Keys without a use in this crate are ignored,
+//! except for the types of `skills`: if the switches cannot be parsed, it is unknown which skills are disabled. The
+//! result of this module has all variables and defaults resolved.
 
 use crate::{
     ServerFailure, Skipped,
@@ -24,10 +24,10 @@ use std::{
 const INHERITED: [(&str, &str); 3] =
     [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C.UTF-8")];
 
-/// The variable that names programs which servers may be, besides [`LAUNCHERS`]: DeerFlow's. Where it is set it
-/// holds for the file too.
+/// The variable with names of programs that servers may be, besides [`LAUNCHERS`]: DeerFlow's. If it is set, it also
+/// applies to the file.
 const PROGRAMS: &str = "DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST";
-/// Programs that may be started whatever that variable names.
+/// Programs that may always be started.
 const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
 /// Timeout for the start of a server that sets none.
@@ -45,7 +45,7 @@ pub struct McpConfig {
     bare_names: bool,
     /// All servers in the file.
     names: Vec<String>,
-    /// Whether a name is none for a tool of a server.
+    /// Whether a name is reserved and thus invalid for a server's tool.
     pub(crate) is_reserved: fn(&str) -> bool,
 }
 
@@ -62,20 +62,20 @@ impl Default for McpConfig {
     }
 }
 
-/// A key of the file that nobody reads.
+/// An unknown key of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
     /// Its path, with dots.
     pub path: String,
     /// The key itself.
     pub key: String,
-    /// Keys that there are in its place.
+    /// Known keys at the same place.
     pub known: &'static [&'static str],
 }
 
 /// Keys of the file.
 const FILE_KEYS: &[&str] = &["mcpServers", "skills", "mcpInterceptors", "middlewares"];
-/// Keys of a server. The last two are DeerFlow's and have no effect here; a `routing` that prefers is logged.
+/// Keys of a server. The last two are DeerFlow's and have no effect here; a `routing` with preferences is logged.
 const SERVER_KEYS: &[&str] = &[
     "enabled",
     "type",
@@ -96,10 +96,10 @@ const SERVER_KEYS: &[&str] = &[
 /// Keys of a skill's or a tool's entry.
 const SWITCH_KEYS: &[&str] = &["enabled"];
 
-/// Keys of an object that nobody asked for.
+/// Unknown keys of an object.
 type OtherKeys = IndexMap<String, de::IgnoredAny>;
 
-/// The file cannot be read as a configuration.
+/// The file cannot be parsed as a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}{}: {hint}", key_of(.key))]
 pub struct McpConfigError {
@@ -107,7 +107,7 @@ pub struct McpConfigError {
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// The key, with dots; empty if the text is no JSON.
+    /// The key, with dots; empty if the text is not JSON.
     pub key: String,
     /// The expected value.
     pub hint: String,
@@ -118,12 +118,12 @@ fn key_of(key: &str) -> String {
 }
 
 impl McpConfig {
-    /// Reads the text of an `extensions_config.json`. Values that begin with `$` come from `vars`, as do
-    /// `PATH`, `HOME` and `LANG` for child processes; nothing else of `vars` reaches a server. An entry that
-    /// makes no sense is reported by [`Servers::skipped`](crate::Servers::skipped) and holds up no other.
+    /// Parses the text of an `extensions_config.json`. Values that begin with `$` come from `vars`, as do `PATH`,
+    /// `HOME` and `LANG` for child processes; no other variables reach a server. An invalid entry is reported by
+    /// [`Servers::skipped`](crate::Servers::skipped) and does not affect others.
     ///
     /// # Errors
-    /// When the text is no JSON, or a key has another type than it should.
+    /// When the text is not JSON, or a key has the wrong type.
     pub fn parse(text: &str, vars: &HashMap<String, String>) -> Result<Self, McpConfigError> {
         let raw = read(text)?;
         let bare_names = raw.servers.values().any(|Object(entry)| !entry.tool_name_prefix);
@@ -141,8 +141,9 @@ impl McpConfig {
         Ok(config)
     }
 
-    /// Has a program watch over the servers that are its children, so that none outlives us: one whose `main` calls
-    /// [`crate::enter`]. Without it only what stays in a server's process group ends with it, and only while we live.
+    /// Makes a program watch over the servers that are child processes, so that none outlives the daemon: one whose
+    /// `main` calls [`crate::enter`]. Without it only the processes in a server's process group are ended, and only
+    /// while the daemon lives.
     #[must_use]
     pub fn guarded_by(mut self, warden: &Path) -> Self {
         for server in &mut self.servers {
@@ -153,38 +154,38 @@ impl McpConfig {
         self
     }
 
-    /// Reserves names for the program: a server's tool of such a name gets another one.
+    /// Reserves names for the program: a server's tool with such a name gets another one.
     #[must_use]
     pub fn reserving(mut self, is_reserved: fn(&str) -> bool) -> Self {
         self.is_reserved = is_reserved;
         self
     }
 
-    /// Returns whether it names programs of this machine that would be started.
+    /// Returns whether servers would be started as local programs.
     #[must_use]
     pub fn starts_programs(&self) -> bool {
         self.servers.iter().any(|server| matches!(server.transport, Transport::Stdio(_)))
     }
 
-    /// Returns the keys of the file that nobody reads, those of servers that are off included.
+    /// Returns the unknown keys of the file, including those of disabled servers.
     #[must_use]
     pub fn unknown_keys(&self) -> &[UnknownKey] {
         &self.unknown
     }
 
-    /// Returns whether a server's tools are called as the server calls them, also of one that is off or unusable.
+    /// Returns whether a server's tools keep their original names, even if it is disabled or invalid.
     #[must_use]
     pub fn has_bare_names(&self) -> bool {
         self.bare_names
     }
 
-    /// Returns the servers of the file, also those that are off or unusable.
+    /// Returns the servers of the file, including disabled and invalid ones.
     #[must_use]
     pub fn server_names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns whether there is nothing to connect to.
+    /// Returns whether there is no server to connect to.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty() && self.unusable.is_empty()
@@ -231,7 +232,7 @@ impl RawConfig {
     }
 }
 
-/// Whether a skill is switched on.
+/// Whether a skill is enabled.
 #[derive(Deserialize)]
 struct SkillSwitch {
     #[serde(rename = "enabled")]
@@ -240,7 +241,7 @@ struct SkillSwitch {
     others: OtherKeys,
 }
 
-/// A JSON object, and no list of the values of its keys, which serde takes for one.
+/// A JSON object, rejecting a list of its values, which serde also accepts.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -259,7 +260,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Takes an empty list: what may protect somebody must not be left out in silence.
+/// Accepts only an empty list: settings that may protect users must not be ignored silently.
 fn nothing<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
     match Option::<Vec<de::IgnoredAny>>::deserialize(value)?.unwrap_or_default().as_slice() {
         [] => Ok(()),
@@ -327,7 +328,7 @@ fn read(text: &str) -> Result<RawConfig, McpConfigError> {
     })
 }
 
-/// Returns the expected type or value. The actual value is not repeated: it may be a secret.
+/// Returns the expected type or value. The actual value is omitted: it may be a secret.
 fn hint(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
@@ -373,7 +374,7 @@ impl ServerEntry {
     }
 
     fn transport(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
-        // DeerFlow's default is stdio; other clients' files leave the type out and give an address.
+        // DeerFlow's default is stdio; files of other clients have a `url` without a type.
         let implied = if self.command.is_none() && self.url.is_some() { "http" } else { "stdio" };
         match self.kind.as_deref().unwrap_or(implied) {
             "stdio" => self.stdio(expand),

@@ -1,17 +1,17 @@
-//! `$NAME` in a configuration: a value that begins with a dollar stands for a variable, whole. A variable
-//! that is not set stands for the empty string, as in DeerFlow.
+//! `$NAME` in a configuration: a value that begins with a dollar is replaced with the variable. An unset variable
+//! becomes the empty string, as in DeerFlow.
 
 use pudu_net::scrub;
 use std::collections::{BTreeSet, HashMap};
 
-/// Replaces variables, and remembers what must not be seen.
+/// Replaces variables, and collects the values that must stay hidden.
 pub(crate) struct Expand<'a> {
     vars: &'a HashMap<String, String>,
-    /// Values that nobody may read.
+    /// Secret values.
     pub(crate) secrets: Vec<String>,
     /// All values of the environment and of headers, secret or not.
     pub(crate) given: Vec<String>,
-    /// Variables that were asked for and not there.
+    /// Variables that were used but not set.
     pub(crate) missing: BTreeSet<String>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Expand<'a> {
         self.vars.get(name).map(String::as_str)
     }
 
-    /// Replaces a value that stands for a variable.
+    /// Expands a value that may be a variable.
     pub(crate) fn value(&mut self, text: &str) -> String {
         let Some(name) = text.strip_prefix('$') else {
             self.note("", text);
@@ -45,7 +45,7 @@ impl<'a> Expand<'a> {
         let value = self.value(text);
         self.note(name, &value);
         self.given.push(value.clone());
-        // A server may repeat the credentials without their scheme: `Bearer …`.
+        // A server may repeat the credentials without their scheme, such as `Bearer …`.
         self.given.extend(value.split_once(' ').map(|(_, rest)| rest.to_owned()));
         value
     }

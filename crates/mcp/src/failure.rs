@@ -1,4 +1,4 @@
-//! Why a server is not there.
+//! Why a server is unavailable.
 
 use crate::{http::ExchangeError, server::ServerLabel};
 use rmcp::{
@@ -7,13 +7,13 @@ use rmcp::{
 };
 use std::{error::Error, io, time::Duration};
 
-/// Why a server is not there. The texts hold no secret of the server's entry.
+/// Why a server is unavailable. The texts contain no secret of the server's entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerFailure {
-    /// Its entry has to be mended.
+    /// Its entry has to be fixed.
     #[error("{0}")]
     Config(String),
-    /// It could not be started or reached, or does not speak the protocol. It may another time.
+    /// It could not be started or reached, or does not speak the protocol. A later attempt may succeed.
     #[error("{0}")]
     Down(String),
     /// It did not answer in time.
@@ -21,7 +21,7 @@ pub enum ServerFailure {
     Slow(Duration),
 }
 
-/// A server whose tools are not there, and why.
+/// A server whose tools are unavailable, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server {server}: {failure}")]
 pub struct Skipped {
@@ -31,7 +31,7 @@ pub struct Skipped {
     pub failure: ServerFailure,
 }
 
-/// Returns why a session did not begin.
+/// Returns why a session failed to begin.
 pub(crate) fn of_start(error: &ClientInitializeError, server: &ServerLabel) -> String {
     let text = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it was ready".to_owned(),
@@ -60,14 +60,14 @@ pub(crate) fn of_request(error: &ServiceError, server: &ServerLabel) -> String {
     server.hide_and_cut(&text)
 }
 
-/// Returns the deepest cause: what stands above it only says which layer passed it on.
+/// Returns the deepest cause: the errors above it only name the layers that passed it on.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     error.source().map_or(error, cause)
 }
 
 fn said(cause: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref() {
-        // The layer above our own error has words of its own around it and does not name it as its source.
+        // The layer above wraps our own error in its own text and does not return it as source.
         Some(StreamableHttpError::<ExchangeError>::Client(broken)) => broken.to_string(),
         _ => cause.to_string(),
     }

@@ -1,5 +1,5 @@
-//! Entry points for fuzzers, which live in a workspace of their own and see only public items. Each checks properties that hold for
-//! any input.
+//! Entry points for fuzzers, which are in a separate workspace and see only public items. Each checks properties that
+//! hold for any input.
 
 use crate::{
     answer,
@@ -12,8 +12,8 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Reads any bytes as the output of a server that owes answers to a greeting, a list of tools and a call: each gets one
-/// answer at most, and each tool that is offered is one that providers take.
+/// Parses any bytes as the output of a server with pending requests for initialization, a list of tools and a call:
+/// each gets at most one answer, and each offered tool is acceptable to providers.
 ///
 /// # Panics
 /// When this does not hold.
@@ -93,7 +93,7 @@ mod tests {
         for seed in seeds {
             let bytes = fs::read(&seed).unwrap();
             super::messages(&bytes);
-            // Cut anywhere, as a process that dies does.
+            // Cut at any position, as by a process that dies.
             for end in (0..bytes.len()).step_by(7) {
                 super::messages(&bytes[..end]);
             }

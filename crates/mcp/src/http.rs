@@ -1,6 +1,6 @@
-//! A server over streamable HTTP, with bounds. `rmcp` brings a client of its own; ours takes no answer of
-//! any size, names no address in an error (a query may hold a key), sends the entry's headers to no other
-//! host, and follows the redirect from `/mcp` to `/mcp/` that many servers answer with.
+//! A server over streamable HTTP, with limits. `rmcp` has its own client; ours limits the size of answers, names no
+//! address in an error (a query may hold a key), sends the entry's headers to no other host, and follows the redirect
+//! from `/mcp` to `/mcp/` that many servers use.
 
 use crate::{
     lines::MAX_MESSAGE_BYTES,
@@ -33,7 +33,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Maximum number of redirects that a request follows.
 const HOPS: usize = 3;
 
-/// Why an exchange failed. The texts name neither address nor header.
+/// Why a request failed. The texts name neither address nor header.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     #[error("it cannot be reached: {0}")]
@@ -51,15 +51,15 @@ pub(crate) enum ExchangeError {
 type HttpResult<T, E = StreamableHttpError<ExchangeError>> = Result<T, E>;
 type Events = BoxStream<'static, HttpResult<Sse, SseError>>;
 
-/// Makes the transport of a server.
+/// Creates the transport of a server.
 pub(crate) fn transport(endpoint: Endpoint, http: reqwest::Client) -> StreamableHttpClientTransport<Http> {
-    // The address stays with our client: rmcp would put it into its own log lines.
+    // The address stays in our client: rmcp would log it.
     let config = StreamableHttpClientTransportConfig::with_uri("mcp").max_sse_event_size(MAX_MESSAGE_BYTES);
     let client = Http { endpoint: Arc::new(endpoint), http, pending: PendingRequests::default() };
     StreamableHttpClientTransport::with_client(client, config)
 }
 
-/// The exchange with one server.
+/// The connection to one server.
 #[derive(Clone)]
 pub(crate) struct Http {
     endpoint: Arc<Endpoint>,
@@ -176,7 +176,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>) {
     }
 }
 
-/// Returns where the same request is to go instead: only on the same host, which has the headers already.
+/// Returns the target of a redirect, only on the same host, which already has the headers.
 fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     if !matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
         return None;
@@ -185,14 +185,14 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     (next.origin() == url.origin()).then_some(next)
 }
 
-/// Reads the answer to a request: one message, or a stream of them.
+/// Reads the response to a request: one message, or a stream of them.
 async fn answer(response: Response, reader: MessageReader) -> HttpResult<StreamableHttpPostResponse> {
     let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     if response.status().is_success() && is(&response, "text/event-stream") {
         return Ok(StreamableHttpPostResponse::Sse(events(response, reader), session));
     }
     let status = response.status();
-    // Some servers send a message under another type, or under none.
+    // Some servers send a message with another content type, or with none.
     let is_text = is(&response, "application/json") || is(&response, "text/plain") || !has_type(&response);
     if !is_text {
         return accepted(status).and(Err(broken(ExchangeError::Foreign)));
@@ -203,7 +203,7 @@ async fn answer(response: Response, reader: MessageReader) -> HttpResult<Streama
     let message = reader.read(&body(response).await?).into_iter().find(is_answer);
     match (status.is_success(), message) {
         (true, Some(message)) => Ok(StreamableHttpPostResponse::Json(message, session)),
-        // A server may put its refusal into the protocol's words as well as into the status.
+        // A server may report an error in a protocol message as well as in the status.
         (false, Some(message @ ServerJsonRpcMessage::Error(_))) if !is_locked(status) => {
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
@@ -223,7 +223,7 @@ async fn body(response: Response) -> HttpResult<Vec<u8>> {
     Ok(body)
 }
 
-/// Decodes a stream of events; it ends with its first error.
+/// Decodes an event stream; it ends at its first error.
 fn events(response: Response, reader: MessageReader) -> Events {
     let mut decoder = SseDecoder::default();
     let bytes = response.bytes_stream().map_err(|error| SseError::Body(Box::new(unreachable(&error))));
@@ -235,7 +235,7 @@ fn events(response: Response, reader: MessageReader) -> Events {
     events.try_flatten().boxed()
 }
 
-/// Returns an event with each message in it read leniently; one without a message as it is.
+/// Returns an event for each leniently parsed message in it; an event without a message stays unchanged.
 fn repaired(event: SseEvent, reader: &MessageReader) -> Vec<Sse> {
     let SseEvent { event, data, id } = event;
     let name = Some(event).filter(|name| !name.is_empty());

@@ -1,6 +1,6 @@
-//! Keeps one server's session: hands out the wire to it, and begins it anew when it is asked for and gone.
-//! One task owns the session, so that any number of calls to a dead server start it once. It ends, and the
-//! server with it, when it is told to or when nobody is left who could ask.
+//! Keeps one server's session: provides its connection, and starts it again if it is requested after its end. One task
+//! owns the session, so that any number of calls to a dead server start it once. The session and the server end when
+//! the task is stopped or all handles are dropped.
 
 use crate::{listing::McpWire, server::McpServer, session::McpSession};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -11,23 +11,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// So many calls may wait for a session; further ones wait for a place.
+/// Maximum number of calls that wait for a session; further ones wait for a slot.
 const WAITING: usize = 32;
-/// The shortest and the longest time between two starts of a server.
+/// Minimum and maximum delay between two starts of a server.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// A server that held out so long has earned a start without a pause.
+/// Uptime after which a server is restarted without a delay.
 const STABLE: Duration = Duration::from_secs(60);
-/// Maximum delay of a start that is waited for; a later one is reported instead.
+/// Maximum delay of a start that a call waits for; a later one is reported as an error.
 const MAX_START_DELAY: Duration = Duration::from_secs(2);
 
 type WireRequest = oneshot::Sender<Result<McpWire, String>>;
 
-/// Asks a keeper for the wire.
+/// Handle for requesting the connection.
 #[derive(Clone)]
 pub(crate) struct KeeperHandle(mpsc::Sender<WireRequest>);
 
 impl KeeperHandle {
-    /// Returns a wire on which a request can be made, or why there is none.
+    /// Returns a connection for a request, or why there is none.
     pub(crate) async fn wire(&self) -> Result<McpWire, String> {
         let gone = || "it was closed".to_owned();
         let (ask, answer) = oneshot::channel();
@@ -46,7 +46,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Makes the keeper of a session that has just begun.
+    /// Creates the keeper of a session that has just begun.
     pub(crate) fn new(
         server: Arc<McpServer>,
         session: McpSession,
@@ -56,10 +56,10 @@ impl Keeper {
         (Self { server, asks, stop, session: Some(session), pace: StartPacer::new() }, KeeperHandle(line))
     }
 
-    /// Works until it is told to stop or nobody can ask any more.
+    /// Runs until it is stopped or all handles are dropped.
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
-        // Dropping a start half-way ends the child that it began.
+        // Dropping an incomplete start ends its child.
         stop.run_until_cancelled(Box::pin(self.serve())).await;
         if let Some(session) = self.session.take() {
             session.close().await;
@@ -70,7 +70,7 @@ impl Keeper {
         loop {
             tokio::select! {
                 ask = self.asks.recv() => match ask {
-                    // Whoever asked may have gone meanwhile.
+                    // The receiver may have been dropped meanwhile.
                     Some(ask) => drop(ask.send(self.wire().await)),
                     None => return,
                 },
@@ -107,7 +107,7 @@ async fn ended(session: &mut Option<McpSession>) {
     }
 }
 
-/// Spaces the starts of a server out.
+/// Spaces out the starts of a server.
 struct StartPacer {
     pauses: ExponentialBackoff,
     last: Instant,
@@ -126,7 +126,7 @@ impl StartPacer {
         self.last + self.pause
     }
 
-    /// Notes a start.
+    /// Records a start.
     fn started(&mut self) {
         let now = Instant::now();
         if now.duration_since(self.last) > self.pause + STABLE {

@@ -1,14 +1,13 @@
-//! Tools of Model Context Protocol servers: those that run as a child process and those reached over
-//! streamable HTTP. Servers are strangers: their messages are bounded and read leniently, they get only the values of
-//! their entry in the configuration, and a failing one never delays the others. Each call has a time limit.
+//! Tools of Model Context Protocol servers: child processes and servers reached over streamable HTTP. Servers are
+//! untrusted: their messages are bounded and parsed leniently, they get only the values of their entry in the
+//! configuration, and a failing one never delays the others. Each call has a time limit.
 //!
-//! A program that embeds this calls [`enter`] first thing in its `main` and names itself
-//! ([`McpConfig::guarded_by`]): then no process of a server outlives it, whatever ends it.
+//! A program that embeds this crate calls [`enter`] first thing in its `main` and names itself
+//! ([`McpConfig::guarded_by`]): then no process of a server outlives it, even if it is killed.
 //!
-//! Deliberately absent: prompts, resources, sampling and elicitation (tools are all that the agent uses), the
-//! old SSE transport and OAuth (an entry that asks for them is reported, not half-served), a session for each
-//! thread (all threads share a server's one session), and the protocol itself: `rmcp` speaks it, and no type
-//! of it leaves this crate.
+//! Deliberately absent: prompts, resources, sampling and elicitation (the agent only uses tools), the old SSE transport
+//! and OAuth (an entry that requests them is reported, not half-served), a session per thread (all threads share one
+//! session of a server), and the protocol itself: `rmcp` implements it, and none of its types leave this crate.
 
 mod answer;
 mod config;

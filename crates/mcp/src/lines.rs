@@ -1,12 +1,12 @@
-//! A child's output in lines, with a bound. A line is a message; one that grows past the bound is dropped but for its ends,
-//! by which the call that waits for it can be found.
+//! A child's output in lines, with a size limit. A line is a message; one that exceeds the limit is dropped except for
+//! its ends, which identify the waiting call.
 
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Maximum size of a message from a server, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum size of a line that is dropped, in bytes. A longer one ends the stream.
+/// Maximum size of a dropped line, in bytes. A longer one ends the stream.
 const MAX_DROPPED_BYTES: usize = 64 * 1024 * 1024;
 /// Number of bytes kept of each end of a dropped line.
 const END_BYTES: usize = 4 * 1024;
@@ -16,16 +16,16 @@ const END_BYTES: usize = 4 * 1024;
 pub(crate) enum OutputLine {
     /// The whole line.
     Whole(Vec<u8>),
-    /// The ends of a line that was too long.
+    /// The ends of a line that exceeded the limit.
     Oversized { head: Vec<u8>, tail: Vec<u8> },
 }
 
 /// Reads lines.
 pub(crate) struct LineReader<R> {
     inner: BufReader<R>,
-    /// The line so far, or its beginning if it is too long.
+    /// The line so far, or its beginning if it exceeds the limit.
     line: Vec<u8>,
-    /// The end of a line that is too long.
+    /// The end of a line that exceeds the limit.
     tail: Vec<u8>,
     /// Length of the line so far.
     length: usize,
@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Returns the next line; `None` at the end.
     ///
     /// # Errors
-    /// When the stream fails, or a line has no end.
+    /// When the stream fails, or a line does not end.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

@@ -1,4 +1,4 @@
-//! A server's list of tools. One odd entry never costs its server: it is repaired, or left out with a note.
+//! A server's list of tools. An invalid entry does not affect the rest: it is repaired, or omitted with a note.
 
 use crate::{failure, repair, schema::ToolSchema, server::McpServer};
 use rmcp::{
@@ -8,26 +8,26 @@ use rmcp::{
 };
 use std::{collections::HashSet, fmt};
 
-/// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
+/// The connection to a server, cheap to clone. Requests fail once its session has ended.
 pub(crate) type McpWire = Peer<RoleClient>;
 
 /// Maximum number of tools of a server.
 const MAX_TOOLS: usize = 512;
-/// Maximum number of pages of its list.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 64;
 /// Maximum length of a tool's description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 8_000;
-/// Maximum length of a server's own name of a tool, in characters.
+/// Maximum length of a tool's original name, in characters.
 const MAX_REMOTE_NAME_CHARS: usize = 512;
-/// Maximum number of notes kept of a server.
+/// Maximum number of notes kept for a server.
 const MAX_NOTES: usize = 64;
-/// Number of changes of a schema that a note names.
+/// Number of schema changes that a note names.
 const NAMED_CHANGES: usize = 3;
 
 /// A tool that can be offered to a model.
 #[derive(Debug)]
 pub(crate) struct ListedTool {
-    /// The server's own name of the tool.
+    /// The server's own name for the tool.
     pub(crate) remote: String,
     /// The tool's description for the model.
     pub(crate) description: String,
@@ -35,16 +35,16 @@ pub(crate) struct ListedTool {
     pub(crate) schema: ToolSchema,
 }
 
-/// Something odd about the tools of a server.
+/// Note on an invalid part of a server's tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolNote {
     /// The server's name in the configuration.
     pub server: String,
-    /// The server's name of the tool, if the note is about one.
+    /// The server's name for the tool, if the note is about one.
     pub tool: Option<String>,
-    /// The problem, and how it was solved.
+    /// The problem, and how it was handled.
     pub what: String,
-    /// Whether something the server lists is not offered.
+    /// Whether the note is about a listed entry that is not offered.
     pub is_left_out: bool,
 }
 
@@ -52,14 +52,14 @@ impl fmt::Display for ToolNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = if self.is_left_out { "left out" } else { "repaired" };
         match &self.tool {
-            // The name is a stranger's text, which could control a terminal.
+            // The name is foreign text, which could contain terminal control codes.
             Some(tool) => write!(f, "{action} tool {}: {}", tool.escape_debug(), self.what),
             None => f.write_str(&self.what),
         }
     }
 }
 
-/// The tools of a server, and notes about odd ones.
+/// The tools of a server, and notes on invalid ones.
 #[derive(Debug, Default)]
 pub(crate) struct ToolList {
     pub(crate) tools: Vec<ListedTool>,
@@ -67,10 +67,10 @@ pub(crate) struct ToolList {
     seen: HashSet<String>,
 }
 
-/// Asks a server for its tools.
+/// Requests a server's tools.
 ///
 /// # Errors
-/// When the server refuses the first page. A later failure costs only the rest of the list.
+/// When the server rejects the first page. A later failure loses only the rest of the list.
 pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, ServiceError> {
     let mut list = ToolList::default();
     let (mut cursor, mut cursors) = (None, HashSet::new());
@@ -92,7 +92,7 @@ pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, 
         }
         match &cursor {
             None => break,
-            // A cursor that leads nowhere new would be followed for ever. An empty one is a cursor too.
+            // A cursor without new tools would be followed for ever. An empty cursor counts, too.
             Some(next) if !is_new || !cursors.insert(next.clone()) => {
                 let what = "its list of tools never ends: it was read until it repeated itself";
                 list.note(server, None, what, false);
@@ -105,7 +105,7 @@ pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, 
 }
 
 impl ToolList {
-    /// Adds a page, and returns whether it had a tool that was not there before.
+    /// Adds a page, and returns whether it had a new tool.
     pub(crate) fn add(&mut self, page: ListToolsResult, server: &McpServer) -> bool {
         let unusable = page.meta.as_ref().and_then(|meta| meta.0.get(repair::UNUSABLE));
         for what in unusable.and_then(|unusable| unusable.as_array()).into_iter().flatten() {

@@ -1,7 +1,6 @@
-//! Reads a server's bytes as messages. Servers print logs between their messages, break off in the middle of one, and
-//! answer with other fields than the protocol has; a call must not wait for an answer that has already arrived and could
-//! not be read. An answer that cannot be read becomes an error for the call that it belongs to, and text that belongs to
-//! no call is passed over.
+//! Parses a server's bytes as messages. Servers print logs between messages, break off in the middle of one, and answer
+//! with non-standard fields; a call must not wait for an answer that has already arrived but was unreadable. An
+//! unreadable answer becomes an error for its call, and text that belongs to no call is ignored.
 
 use crate::repair::{self, RequestKind};
 use pudu_net::json as foreign;
@@ -12,19 +11,19 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Maximum number of requests of a session that wait for an answer. The oldest are forgotten first.
+/// Maximum number of pending requests of a session. The oldest are dropped first.
 const MAX_PENDING: usize = 1024;
-/// Number of bytes at each end of an unreadable answer in which its id is looked for.
+/// Number of bytes at each end of an unreadable answer that are searched for its id.
 const ID_WINDOW: usize = 4 * 1024;
-/// Beginning of a message as most servers write it.
+/// Beginning of a message as written by most servers.
 const MESSAGE_START: &[u8] = b"{\"jsonrpc\"";
 
-/// Requests of a session that have no answer yet. Clones share them.
+/// Pending requests of a session, shared by clones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingRequests(Arc<Mutex<BTreeMap<u64, (RequestId, RequestKind)>>>);
 
 impl PendingRequests {
-    /// Notes a message that is sent: a request begins to wait, a cancelled one stops.
+    /// Records a sent message: a request becomes pending, a cancelled one is removed.
     pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
         match message {
             ClientJsonRpcMessage::Request(request) => {
@@ -46,14 +45,14 @@ impl PendingRequests {
         }
     }
 
-    /// Forgets a request, and returns its kind if it was waiting.
+    /// Removes a request, and returns its kind if it was pending.
     pub(crate) fn remove(&self, id: &RequestId) -> Option<RequestKind> {
         let mut pending = self.lock();
         let number = pending.iter().find(|(_, (other, _))| other == id).map(|(number, _)| *number)?;
         pending.remove(&number).map(|(_, kind)| kind)
     }
 
-    /// Returns the id as the request has it: some servers send a number back as text, or as a fraction.
+    /// Returns the id as in the request: some servers return a number as a string, or as a fraction.
     fn find(&self, id: &Value) -> Option<RequestId> {
         let is_same = |own: &RequestId| match (own, id) {
             (RequestId::Number(own), Value::Number(id)) => id.as_f64() == Some(*own as f64),
@@ -64,7 +63,7 @@ impl PendingRequests {
         self.lock().values().find(|(own, _)| is_same(own)).map(|(own, _)| own.clone())
     }
 
-    /// Returns the request that waits, if it is only one.
+    /// Returns the pending request, if there is exactly one.
     fn only(&self) -> Option<RequestId> {
         let pending = self.lock();
         let mut waiting = pending.values();
@@ -76,21 +75,21 @@ impl PendingRequests {
     }
 }
 
-/// Reads messages of one server.
+/// Parses messages of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageReader {
     pending: PendingRequests,
-    /// The request whose response is read, where each has a response of its own.
+    /// The request that the response belongs to, where each request has its own response.
     own: Option<RequestId>,
 }
 
 impl MessageReader {
-    /// Reads a stream that carries the answers to all requests.
+    /// Creates a reader for a stream with the answers to all requests.
     pub(crate) fn shared(pending: PendingRequests) -> Self {
         Self { pending, own: None }
     }
 
-    /// Reads the response to one message. An answer that names no request belongs to this one.
+    /// Creates a reader for the response to one message. An answer without an id belongs to it.
     pub(crate) fn response_to(pending: PendingRequests, message: &ClientJsonRpcMessage) -> Self {
         let own = match message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
@@ -99,7 +98,7 @@ impl MessageReader {
         Self { pending, own }
     }
 
-    /// Returns the messages in one piece of text; none if the piece is no message.
+    /// Returns the messages in a piece of text; none if it is not a message.
     pub(crate) fn read(&self, bytes: &[u8]) -> Vec<ServerJsonRpcMessage> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
         if bytes.is_empty() {
@@ -111,13 +110,13 @@ impl MessageReader {
         }
     }
 
-    /// Fails the call whose answer was too large to be taken. `head` and `tail` are its ends.
+    /// Fails the call whose answer exceeded the limit. `head` and `tail` are its ends.
     pub(crate) fn read_oversized(&self, head: &[u8], tail: &[u8], limit: usize) -> Vec<ServerJsonRpcMessage> {
         let why = format!("it answered with more than {} MiB", limit / 1024 / 1024);
         self.belongs_to(head, tail).and_then(|id| self.failed(&id, why)).into_iter().collect()
     }
 
-    /// Reads a text that is no JSON as a whole: messages behind other text, or without a line break between them.
+    /// Parses a text that is not JSON as a whole: messages after other text, or without line breaks in between.
     fn pieces(&self, bytes: &[u8]) -> Vec<ServerJsonRpcMessage> {
         let mut starts: Vec<usize> = find_all(bytes, MESSAGE_START).collect();
         if starts.is_empty() || (starts.len() == 1 && starts.first() == Some(&0)) {
@@ -136,7 +135,7 @@ impl MessageReader {
     fn messages(&self, value: Value) -> Vec<ServerJsonRpcMessage> {
         match value {
             Value::Object(message) => self.message(message).into_iter().collect(),
-            // A batch, which an earlier version of the protocol had.
+            // A batch, from an earlier version of the protocol.
             Value::Array(batch) => batch
                 .into_iter()
                 .filter_map(|message| match message {
@@ -154,7 +153,7 @@ impl MessageReader {
             message.retain(|key, _| ["jsonrpc", "id", "method", "params"].contains(&key.as_str()));
             return typed(message);
         }
-        // Some servers send both, and null for the other.
+        // Some servers send both, with null for the unused one.
         let error = message.remove("error").filter(|error| !error.is_null());
         let result = message.remove("result");
         if error.is_none() && result.is_none() {
@@ -162,7 +161,7 @@ impl MessageReader {
         }
         let id = message.get("id").filter(|id| !id.is_null());
         let id = match id {
-            // A proxy that refuses a request may not know its id.
+            // A proxy that rejects a request may not know its id.
             Some(id) => self.pending.find(id).or_else(|| self.own.clone())?,
             None => self.alone()?,
         };
@@ -176,7 +175,7 @@ impl MessageReader {
         typed(answer).or_else(|| Some(error_answer(id, "it answered with something else than a result")))
     }
 
-    /// Fails the call that an unreadable text is the answer to; nothing if it is no answer.
+    /// Fails the call that an unreadable text answers; returns `None` if it is not an answer.
     fn unreadable(&self, bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
         let head = bytes.get(..ID_WINDOW).unwrap_or(bytes);
         let tail = bytes.get(bytes.len().saturating_sub(ID_WINDOW)..).unwrap_or(bytes);
@@ -189,14 +188,14 @@ impl MessageReader {
         Some(error_answer(id.clone(), why.into()))
     }
 
-    /// Returns the request that a text answers which is no JSON, by its ends.
+    /// Returns the request that invalid JSON answers, based on its ends.
     fn belongs_to(&self, head: &[u8], tail: &[u8]) -> Option<RequestId> {
         if !head.starts_with(b"{") {
             return None;
         }
         let named = id_in_head(head).and_then(|id| self.pending.find(&id));
         let named = named.or_else(|| id_in_tail(tail).and_then(|id| self.pending.find(&id)));
-        // A log line may be an object as well.
+        // A log line may also be an object.
         let has = |key: &[u8]| find_all(head, key).chain(find_all(tail, key)).next().is_some();
         let is_answer = has(b"\"jsonrpc\"") || has(b"\"result\"") || has(b"\"error\"");
         named.or_else(|| self.alone()).filter(|_| is_answer)

@@ -1,15 +1,16 @@
-//! Names under which models call the tools of servers. Providers refuse a request with a name that has other characters
-//! than letters, digits, `_` and `-`, or more than 64; servers use dots, slashes, spaces and other scripts.
+//! Names that models use for the tools of servers. Providers reject a request with a tool name that is longer than 64
+//! characters or has other characters than letters, digits, `_` and `-`; servers use dots, slashes, spaces and other
+//! scripts.
 
 use pudu_base::digest;
 use std::collections::HashSet;
 
 /// Maximum length of a name, in characters: the limit of OpenAI and Anthropic.
 const MAX_NAME_CHARS: usize = 64;
-/// Number of digits that distinguish names which would be the same.
+/// Number of digits that make equal names distinct.
 const DIGEST_CHARS: usize = 8;
 
-/// Returns whether a tool can have a name.
+/// Returns whether a name is valid for a tool.
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_legal_char)
@@ -19,17 +20,17 @@ fn is_legal_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Returns a text with `_` in place of each character that no tool's name can have.
+/// Returns a text with each character that is invalid in a tool's name replaced with `_`.
 #[must_use]
 pub fn tool_name_part(text: &str) -> String {
     text.chars().map(|c| if is_legal_char(c) { c } else { '_' }).collect()
 }
 
-/// Names that tools of servers cannot have.
+/// Names that are not available for tools of servers.
 pub(crate) struct TakenNames {
-    /// Names that tools of servers have.
+    /// Names of servers' tools.
     given: HashSet<String>,
-    /// Whether a name belongs to the program.
+    /// Whether a name is reserved by the program.
     is_reserved: fn(&str) -> bool,
 }
 
@@ -38,13 +39,13 @@ impl TakenNames {
         Self { given: HashSet::new(), is_reserved }
     }
 
-    /// Takes a name, and returns whether a tool can have it.
+    /// Takes a name, and returns whether it was valid and free.
     fn take(&mut self, name: &str) -> bool {
         is_tool_name(name) && !(self.is_reserved)(name) && self.given.insert(name.to_owned())
     }
 }
 
-/// Names the tools of one server for models, in order. A name that needs no change stays, whatever comes before it.
+/// Assigns names for models to the tools of one server, in order. A valid name stays unchanged, whatever its position.
 pub(crate) fn assign(
     server: &str,
     has_prefix: bool,
@@ -56,14 +57,14 @@ pub(crate) fn assign(
         remotes.iter().map(|remote| Some(whole(remote)).filter(|name| taken.take(name))).collect();
     let others = remotes.iter().zip(kept);
     let other = |remote: &str, taken: &mut TakenNames| {
-        // With its server's name a tool without a prefix is the only one.
+        // A tool without a prefix becomes unique with its server's name.
         let prefixed = (!has_prefix).then(|| format!("{server}_{remote}"));
         other_name(&[Some(whole(remote)), prefixed].into_iter().flatten().collect::<Vec<_>>(), remote, taken)
     };
     others.map(|(remote, kept)| kept.unwrap_or_else(|| other(remote, taken))).collect()
 }
 
-/// Returns a legal name that no other tool has, near to the first of some names that is free.
+/// Returns a valid, unused name that is close to the first free one of the wanted names.
 fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String {
     let is_readable = remote.chars().any(|c| c.is_ascii_alphanumeric());
     if let Some(plain) =
@@ -76,7 +77,7 @@ fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String
     let kept: String = plain.chars().take(MAX_NAME_CHARS - DIGEST_CHARS - 1).collect();
     let kept = if is_readable { kept.trim_end_matches('_') } else { kept.trim_matches('_') };
     let kept = if kept.is_empty() { "tool" } else { kept };
-    // Two servers can have tools of one name.
+    // Two servers may have tools with the same name.
     let seeds = std::iter::once(last.to_owned()).chain((0..).map(|n: u32| format!("{last}\n{n}")));
     let mut names =
         seeds.map(|seed| format!("{kept}_{}", digest(seed).get(..DIGEST_CHARS).unwrap_or_default()));
@@ -104,7 +105,7 @@ mod tests {
             &["calendar.read", "user-profile/update", "Create CIFS Share"],
             &["s_calendar_read", "s_user-profile_update", "s_Create_CIFS_Share"],
         );
-        // The name that can stay stays, wherever it is in the list.
+        // A valid name stays unchanged, wherever it is in the list.
         check(&["a.b", "a_b", "a/b"], &["s_a_b_cda64c94", "s_a_b", "s_a_b_e84890f4"]);
         check(&["搜索", "查询"], &["s_06283131", "s_3ad3367a"]);
         let long = "list_".repeat(20);

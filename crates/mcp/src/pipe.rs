@@ -1,4 +1,4 @@
-//! The protocol over the pipes of a child: one message a line, in both directions.
+//! The protocol over the pipes of a child: one message per line, in both directions.
 
 use crate::{
     lines::{LineReader, MAX_MESSAGE_BYTES, OutputLine},
@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// Number of messages that wait until the child reads them; further ones wait for a place.
+/// Maximum number of messages that wait for the child to read them; further ones wait for a slot.
 const MAX_QUEUED: usize = 16;
 
 /// Exchanges messages with a child.
@@ -26,12 +26,12 @@ pub(crate) struct ServerPipe<R> {
     reader: MessageReader,
     pending: PendingRequests,
     ready: VecDeque<ServerJsonRpcMessage>,
-    /// Lines of a message that a server printed over several lines.
+    /// Lines of a message that a server printed on several lines.
     spread: Option<Vec<u8>>,
     outgoing: Option<mpsc::Sender<Vec<u8>>>,
     writing: AbortOnDropHandle<()>,
     server: ServerLabel,
-    /// Number of lines that were no message.
+    /// Number of lines that were not messages.
     noise: u64,
 }
 
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Send + Unpin> ServerPipe<R> {
             ready: VecDeque::new(),
             spread: None,
             outgoing: Some(outgoing),
-            // Whole messages are written, whatever becomes of the one who sends.
+            // Messages are always written completely, even if the sender is dropped.
             writing: AbortOnDropHandle::new(tokio::spawn(write(queued, stdin))),
             server,
             noise: 0,
@@ -149,7 +149,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for ServerPipe<R> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.outgoing = None;
-        // Ends when all is written, and closes the child's input.
+        // Completes when everything is written, and closes the child's input.
         (&mut self.writing).await.ok();
         Ok(())
     }

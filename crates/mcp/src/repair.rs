@@ -1,24 +1,24 @@
-//! Repairs results of servers, so that one odd field costs nothing but itself.
+//! Repairs results of servers, so that an invalid field does not affect the rest.
 
 use pudu_net::json as foreign;
 use rmcp::model::{ClientRequest, ContentBlock, InitializeResult};
 use serde_json::{Map, Value, json};
 
-/// Key under which a repaired list of tools names the entries that are no tools.
+/// Key in a repaired list of tools that describes invalid entries.
 pub(crate) const UNUSABLE: &str = "pudu/unusable";
-/// Maximum number of entries named there.
+/// Maximum number of described entries.
 const MAX_UNUSABLE: usize = 20;
-/// Names that servers use for the schema of a tool's arguments, the protocol's own first.
+/// Keys that servers use for the schema of a tool's arguments, the protocol's own first.
 const SCHEMA_KEYS: [&str; 4] = ["inputSchema", "input_schema", "parameters", "schema"];
 
-/// Kind of a request, which decides how its result is repaired.
+/// Kind of a request, which determines how its result is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// Asks for tools.
+    /// Lists tools.
     List,
     /// Calls a tool.
     Call,
-    /// Begins the session, or something else.
+    /// Initializes the session, or any other request.
     Other,
 }
 
@@ -32,7 +32,7 @@ impl RequestKind {
     }
 }
 
-/// Repairs a result, by the kind of the request.
+/// Repairs a result, depending on the kind of the request.
 pub(crate) fn result(kind: RequestKind, result: Value) -> Value {
     match kind {
         RequestKind::List => tool_list(result),
@@ -41,7 +41,7 @@ pub(crate) fn result(kind: RequestKind, result: Value) -> Value {
     }
 }
 
-/// Repairs an error: its code is a number and its message a text.
+/// Repairs an error: its code becomes a number and its message a string.
 pub(crate) fn error(error: Value) -> Value {
     let Value::Object(mut error) = error else {
         return json!({ "code": -32603, "message": text_of(error) });
@@ -60,7 +60,7 @@ pub(crate) fn error(error: Value) -> Value {
     json!({ "code": code, "message": message })
 }
 
-/// Repairs the answer that begins a session; another one is returned unchanged.
+/// Repairs the result of an initialization; any other is returned unchanged.
 fn initialization(result: Value) -> Value {
     let Value::Object(map) = &result else { return json!({}) };
     if !map.contains_key("protocolVersion")
@@ -82,11 +82,11 @@ fn initialization(result: Value) -> Value {
     })
 }
 
-/// Reduces a list of tools to the fields that the agent uses. Entries that are no tools are named beside it.
+/// Reduces a list of tools to the fields that the agent uses. Invalid entries are described separately.
 fn tool_list(result: Value) -> Value {
     let mut result = match result {
         Value::Object(result) => result,
-        // Some servers answer with the list alone.
+        // Some servers return only the list.
         Value::Array(tools) => Map::from_iter([("tools".to_owned(), Value::Array(tools))]),
         _ => Map::new(),
     };
@@ -125,7 +125,7 @@ fn tool_list(result: Value) -> Value {
 
 fn tool(name: Option<String>, entry: Value) -> Option<Value> {
     let Value::Object(mut entry) = entry else { return None };
-    // The form in which providers take tools.
+    // The format in which providers accept tools.
     if let Some(Value::Object(function)) = entry.remove("function") {
         entry = function;
     }
@@ -140,7 +140,7 @@ fn tool(name: Option<String>, entry: Value) -> Option<Value> {
     let schema = SCHEMA_KEYS.iter().find_map(|key| entry.remove(*key)).filter(|schema| !schema.is_null());
     let schema = match schema {
         Some(Value::Object(schema)) => Value::Object(schema),
-        // A schema that was written as text once too often.
+        // A schema that was encoded as a string.
         Some(Value::String(text)) => {
             foreign::parse(text.as_bytes()).ok().filter(Value::is_object).unwrap_or_default()
         }
@@ -150,7 +150,7 @@ fn tool(name: Option<String>, entry: Value) -> Option<Value> {
     Some(json!({ "name": name, "description": description.unwrap_or_default(), "inputSchema": schema }))
 }
 
-/// Returns a text; the items of a list as lines.
+/// Returns a string; the items of a list become lines.
 fn lines_of(value: Value) -> String {
     match value {
         Value::Array(items) => items.into_iter().map(lines_of).collect::<Vec<_>>().join("\n"),
@@ -163,18 +163,18 @@ fn lines_of(value: Value) -> String {
 fn call_result(result: Value) -> Value {
     let mut map = match result {
         Value::Object(map) => map,
-        // Some servers answer with the content alone.
+        // Some servers return only the content.
         Value::Array(items) if items.iter().all(|item| item.get("type").is_some_and(Value::is_string)) => {
             Map::from_iter([("content".to_owned(), Value::Array(items))])
         }
         Value::Null => return json!({ "content": [] }),
         other => return json!({ "content": [text_block(other)] }),
     };
-    // Left to the protocol's own reader: the server asks for something or works on.
+    // Left to the protocol's parser: the server asks for input or is still working.
     if map.get("resultType").is_some_and(|kind| kind.is_string() && kind != "complete") {
         return Value::Object(map);
     }
-    // The form of the protocol's first version.
+    // The format of the protocol's first version.
     if let Some(Value::Object(inner)) = map.get("toolResult") {
         map = inner.clone();
     }
@@ -203,7 +203,7 @@ fn blocks(content: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// Returns a block that the protocol knows; one that cannot be repaired as the text of its JSON.
+/// Returns a block of the protocol; one that cannot be repaired becomes the text of its JSON.
 fn block(value: Value) -> Option<Value> {
     let Value::Object(mut map) = value else {
         return (!value.is_null()).then(|| text_block(value));
@@ -226,14 +226,14 @@ fn block(value: Value) -> Option<Value> {
 }
 
 fn media(kind: &str, map: &Map<String, Value>) -> Option<Value> {
-    // Anthropic's form of an image has its data in a source.
+    // Anthropic's format of an image has its data in a source.
     let source = map.get("source").and_then(Value::as_object).unwrap_or(map);
     let data = source.get("data").and_then(Value::as_str)?;
     let mime = ["mimeType", "mime_type", "media_type"].iter().find_map(|key| source.get(*key)?.as_str());
     Some(base64_block(kind, data, mime))
 }
 
-/// Returns OpenAI's form of an image, if its data is in its address.
+/// Returns OpenAI's format of an image, if its data is in its URL.
 fn image_url(map: &Map<String, Value>) -> Option<Value> {
     let url = map.get("image_url")?;
     let url = url.as_str().or_else(|| url.get("url")?.as_str())?;
@@ -243,7 +243,7 @@ fn image_url(map: &Map<String, Value>) -> Option<Value> {
     })
 }
 
-/// Returns a block of base64 without the beginning of a `data:` address.
+/// Returns a block of base64 without the prefix of a `data:` URL.
 fn base64_block(kind: &str, data: &str, mime: Option<&str>) -> Value {
     let (address, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
         Some((head, data)) => (head.split(';').next(), data),
@@ -286,7 +286,7 @@ fn text_block(value: Value) -> Value {
     json!({ "type": "text", "text": text_of(value) })
 }
 
-/// Returns a text as it is and everything else as JSON; nothing for null.
+/// Returns a string unchanged and everything else as JSON; null becomes empty.
 fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,

@@ -1,21 +1,21 @@
-//! Repairs the schema of a tool's arguments. A provider that finds one wrong word in it refuses the whole request, with
-//! all tools of all servers, so each part becomes valid JSON Schema or is left out.
+//! Repairs the schema of a tool's arguments. A provider that finds an invalid keyword in it rejects the whole request,
+//! with all tools of all servers, so each part becomes valid JSON Schema or is omitted.
 
 use pudu_base::digest;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Maximum depth of a schema; deeper parts may be anything.
+/// Maximum depth of a schema; deeper parts accept any value.
 const MAX_DEPTH: usize = 24;
-/// Maximum number of parts of a schema; further ones may be anything.
+/// Maximum number of parts of a schema; further ones accept any value.
 const MAX_PARTS: usize = 4_000;
 /// Maximum size of a schema, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// Maximum length of the name of an argument, in characters: the limit of Anthropic.
+/// Maximum length of an argument's name, in characters: the limit of Anthropic.
 const MAX_KEY_CHARS: usize = 64;
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
-/// Names that programming languages have for them.
+/// Names of these types in programming languages.
 const TYPE_ALIASES: [(&str, &str); 14] = [
     ("str", "string"),
     ("text", "string"),
@@ -32,7 +32,7 @@ const TYPE_ALIASES: [(&str, &str); 14] = [
     ("list", "array"),
     ("tuple", "array"),
 ];
-/// Words whose value is a schema.
+/// Keywords whose value is a schema.
 const PARTS: [&str; 8] = [
     "additionalProperties",
     "not",
@@ -43,11 +43,11 @@ const PARTS: [&str; 8] = [
     "propertyNames",
     "unevaluatedProperties",
 ];
-/// Words whose value is a list of schemas.
+/// Keywords whose value is a list of schemas.
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-/// Words whose value is an object of schemas.
+/// Keywords whose value is an object of schemas.
 const MAPS: [&str; 4] = ["patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// Words whose value is a number.
+/// Keywords whose value is a number.
 const NUMBERS: [&str; 11] = [
     "minimum",
     "maximum",
@@ -61,17 +61,17 @@ const NUMBERS: [&str; 11] = [
     "minProperties",
     "maxProperties",
 ];
-/// Words whose value is a text.
+/// Keywords whose value is a string.
 const TEXTS: [&str; 6] = ["title", "description", "format", "pattern", "$comment", "contentEncoding"];
 
-/// A schema that providers take.
+/// A schema that providers accept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ToolSchema {
     /// The schema: an object of arguments.
     pub(crate) parameters: Value,
-    /// Names of arguments that providers refuse: the model's name of each, with the server's.
+    /// Arguments whose names providers reject: maps the model's name to the server's.
     pub(crate) renamed: HashMap<String, String>,
-    /// The changes, in words, each once.
+    /// Descriptions of the changes, each once.
     pub(crate) changes: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl ToolSchema {
     /// Repairs a schema.
     ///
     /// # Errors
-    /// When it is too large, also without its descriptions.
+    /// When it is too large even without its descriptions.
     pub(crate) fn repair(schema: Map<String, Value>) -> Result<Self, String> {
         let mut repair = Repair { root: Value::Object(schema.clone()), parts: 0, schema: Self::default() };
         let schema = repair.outermost(schema);
@@ -96,7 +96,7 @@ impl ToolSchema {
         Ok(repaired)
     }
 
-    /// Gives the arguments of a call the server's names.
+    /// Restores the server's names in the arguments of a call.
     pub(crate) fn restore_names(&self, value: Value) -> Value {
         if self.renamed.is_empty() {
             return value;
@@ -125,9 +125,9 @@ impl Repair {
         self.schema.changes.insert(change.into());
     }
 
-    /// Sees to it that the whole describes an object.
+    /// Ensures that the outermost schema describes an object.
     fn outermost(&mut self, mut schema: Map<String, Value>) -> Map<String, Value> {
-        // A bare list of arguments by name.
+        // An object of arguments by name, without `properties`.
         let is_argument = |value: &Value| value.get("type").is_some_and(Value::is_string);
         if !schema.is_empty() && !schema.contains_key("type") && schema.values().all(is_argument) {
             self.note("its schema has no `properties`");
@@ -231,7 +231,7 @@ impl Repair {
         }
     }
 
-    /// Drops a reference that leads nowhere.
+    /// Drops a dangling reference.
     fn reference(&mut self, schema: &mut Map<String, Value>) {
         let Some(reference) = schema.get("$ref") else { return };
         let is_known = match reference.as_str() {
@@ -271,7 +271,7 @@ impl Repair {
             }
             return;
         };
-        // The list of required names got one level too deep.
+        // The list of required names is one level too deep.
         if properties.get("required").is_some_and(Value::is_array)
             && let Some(Value::Array(names)) = properties.remove("required")
         {
@@ -310,7 +310,7 @@ impl Repair {
         schema.insert("properties".to_owned(), Value::Object(repaired));
     }
 
-    /// Returns a name that providers take for an argument.
+    /// Returns a name for an argument that providers accept.
     fn rename(&mut self, name: &str) -> String {
         let plain = |c: char| if is_key_char(c) { c } else { '_' };
         let kept: String = name.chars().map(plain).take(MAX_KEY_CHARS - 9).collect();
@@ -326,7 +326,7 @@ impl Repair {
         let items = match schema.remove("items") {
             None if is_list => json!({}),
             None => return,
-            // One schema for each place, as earlier drafts have it.
+            // One schema for each position, as in earlier drafts.
             Some(Value::Array(parts)) => {
                 self.note("`items` is a list");
                 let parts: Vec<Value> = parts.into_iter().map(|part| self.part(part, depth + 1)).collect();
@@ -337,10 +337,10 @@ impl Repair {
         schema.insert("items".to_owned(), items);
     }
 
-    /// Repairs words whose value is no schema.
+    /// Repairs keywords whose value is not a schema.
     fn values(&mut self, schema: &mut Map<String, Value>) {
         for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-            // An earlier draft has a switch beside the limit.
+            // An earlier draft has a boolean beside the limit.
             if let Some(Value::Bool(is_exclusive)) = schema.get(exclusive).cloned() {
                 schema.remove(exclusive);
                 if let Some(value) = schema.remove(limit) {
@@ -376,14 +376,14 @@ impl Repair {
     }
 }
 
-/// Returns the type that a name means.
+/// Returns the type for a name.
 fn type_name(name: &str) -> Option<&'static str> {
     let name = name.trim().to_ascii_lowercase();
     let known = TYPES.into_iter().find(|known| *known == name);
     known.or_else(|| TYPE_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, known)| *known))
 }
 
-/// Makes an object of a list of arguments that have their names in them.
+/// Converts a list of arguments that contain their names to an object.
 fn by_name(list: Value) -> Map<String, Value> {
     let Value::Array(items) = list else { return Map::new() };
     let named = items.into_iter().filter_map(|mut item| match item.as_object_mut()?.remove("name")? {
@@ -401,7 +401,7 @@ fn is_key_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// Drops the words of a schema that only explain it.
+/// Drops the keywords of a schema that only explain it.
 fn shorten(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! One server as the configuration means it: every variable replaced, every default in place.
+//! One server of the configuration, with variables and defaults resolved.
 
 use pudu_net::{
     reqwest::{
@@ -15,7 +15,7 @@ const MAX_ERROR_CHARS: usize = 600;
 /// Maximum length of a tool's error that is passed on to the model, in characters.
 const MAX_TOOL_ERROR_CHARS: usize = 8_000;
 
-/// Name of a server, and the values that it was given, which its errors must not repeat. Cheap to clone.
+/// Name of a server, and its configured values, which its errors must not repeat. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct ServerLabel {
     name: Arc<str>,
@@ -31,7 +31,7 @@ impl ServerLabel {
         &self.name
     }
 
-    /// Returns a server's error without secrets, cut to a few sentences.
+    /// Returns a server's error without secrets, shortened to a few sentences.
     pub(crate) fn hide_and_cut(&self, text: &str) -> String {
         self.hide_and_cut_to(text, MAX_ERROR_CHARS)
     }
@@ -57,7 +57,7 @@ pub(crate) struct McpServer {
     pub(crate) transport: Transport,
     /// Whether its tools are called `{server}_{tool}`.
     pub(crate) prefix: bool,
-    /// Tools of it that are switched off, by its own names of them.
+    /// Disabled tools, by their original names.
     pub(crate) off: HashSet<String>,
     /// Timeout for the start, until the tools are listed.
     pub(crate) session_timeout: Duration,
@@ -89,7 +89,7 @@ impl McpServer {
     }
 }
 
-/// How to reach it.
+/// How to reach a server.
 #[derive(Clone)]
 pub(crate) enum Transport {
     /// A child process.
@@ -103,13 +103,13 @@ pub(crate) enum Transport {
 pub(crate) struct ServerCommand {
     pub(crate) program: String,
     pub(crate) args: Vec<SecretString>,
-    /// The whole environment of the child.
+    /// The complete environment of the child.
     pub(crate) env: Vec<(String, SecretString)>,
-    /// The program that watches over it, if there is one.
+    /// The program that watches over the child, if there is one.
     pub(crate) warden: Option<PathBuf>,
 }
 
-/// Address of a server that is reached over HTTP.
+/// Address of a server over HTTP.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) url: Url,
@@ -117,7 +117,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads the address and the headers.
+    /// Parses the address and the headers.
     pub(crate) fn new(
         url: &str,
         headers: impl IntoIterator<Item = (String, String)>,
@@ -140,8 +140,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), &'static
     Ok((name, value))
 }
 
-/// Prints name and transport without the arguments, the environment, the headers and the query, which may be
-/// secret.
+/// Prints name and transport without the arguments, the environment, the headers and the query, which may be secret.
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Server({} at {:?})", self.name(), self.transport)

@@ -14,9 +14,8 @@ use pudu_base::Tool;
 use std::{fmt, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The servers that answered, and their tools. A server runs until [`close`](Self::close), or until this and
-/// every tool of it are dropped: a run that began with a tool may finish with it after the configuration
-/// changed.
+/// The servers that answered, and their tools. A server runs until [`close`](Self::close), or until this and all its
+/// tools are dropped: a run that began with a tool may finish with it after the configuration changed.
 pub struct Servers {
     tools: Vec<Arc<dyn Tool>>,
     taken: TakenNames,
@@ -27,11 +26,11 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts the enabled servers side by side and asks for their tools. A server that fails, or that is not
-    /// ready within its time, is skipped; nothing here takes longer than the slowest server's time.
+    /// Starts the enabled servers concurrently and requests their tools. A server that fails, or that is not ready in
+    /// time, is skipped; this takes no longer than the slowest server's timeout.
     ///
     /// # Cancel safety
-    /// Dropping the future ends what was started.
+    /// Dropping the future ends the servers that were started.
     pub async fn connect(config: McpConfig) -> Self {
         let mut all = Self {
             tools: Vec::new(),
@@ -44,7 +43,7 @@ impl Servers {
         for Skipped { server, failure } in &all.skipped {
             tracing::warn!(server, "skipped MCP server: {failure}");
         }
-        // Each is told of when it is known: one that is silent holds back no line of another.
+        // Each result is logged immediately: a slow server does not delay the log lines of others.
         let starting = config.servers.into_iter().map(|server| async {
             let begun = McpSession::first(&server).await.map_err(|failure| {
                 tracing::warn!(server = server.name(), "skipped MCP server: {failure}");
@@ -64,25 +63,25 @@ impl Servers {
         all
     }
 
-    /// Returns the tools of all servers; no two have one name.
+    /// Returns the tools of all servers, with unique names.
     #[must_use]
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.tools
     }
 
-    /// Returns the servers whose tools are not there, and why.
+    /// Returns the servers whose tools are unavailable, and why.
     #[must_use]
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// Returns everything odd about the tools of servers that answered.
+    /// Returns the notes on tools of the servers that answered.
     #[must_use]
     pub fn notes(&self) -> &[ToolNote] {
         &self.notes
     }
 
-    /// Ends all servers, and returns when no process of theirs is left. Calls from now on are refused.
+    /// Ends all servers, and returns when none of their processes is left. Later calls are refused.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();

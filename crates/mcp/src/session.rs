@@ -1,4 +1,4 @@
-//! A session with a server: begun, used, ended.
+//! A session with a server: start, use, end.
 
 use crate::{
     failure::{self, ServerFailure},
@@ -16,24 +16,24 @@ use rmcp::{
 use std::{future::pending, time::Duration};
 use tokio::time::timeout;
 
-/// How long the protocol's part of a close may take.
+/// Timeout of the protocol's part of a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A session with a server.
 pub(crate) struct McpSession {
-    // Before the process, so that its input ends before it does.
+    // Declared before the process, so that the process's input is closed first.
     service: RunningService<RoleClient, ClientConfig>,
     process: Option<Process>,
 }
 
 impl McpSession {
-    /// Begins a session.
+    /// Starts a session.
     pub(crate) async fn start(server: &McpServer) -> Result<Self, ServerFailure> {
         let begun = timeout(server.session_timeout, Self::begin(server)).await;
         begun.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
-    /// Begins a session and asks what the server can do.
+    /// Starts a session and lists the server's tools.
     pub(crate) async fn first(server: &McpServer) -> Result<(Self, ToolList), ServerFailure> {
         let begun = timeout(server.session_timeout, async {
             let session = Self::begin(server).await?;
@@ -72,12 +72,12 @@ impl McpSession {
         self.service.peer()
     }
 
-    /// Returns whether requests can still be made.
+    /// Returns whether requests are still possible.
     pub(crate) fn is_open(&self) -> bool {
         !self.service.is_transport_closed()
     }
 
-    /// Waits for the end of the child; without end for a server that is none.
+    /// Waits for the end of the child; for ever if the server is not a child.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -88,9 +88,9 @@ impl McpSession {
         }
     }
 
-    /// Ends the session in order.
+    /// Ends the session gracefully.
     pub(crate) async fn close(mut self) {
-        // Out of time or failed, it is dropped, which ends it as well.
+        // On a timeout or failure the session is dropped, which ends it as well.
         self.service.close_with_timeout(CLOSE_TIMEOUT).await.ok();
         if let Some(process) = self.process {
             process.close().await;
@@ -98,7 +98,7 @@ impl McpSession {
     }
 }
 
-/// Puts what a child complained of to the reason why it is not there.
+/// Appends a child's error output to the reason why it is unavailable.
 async fn explain(reason: &str, process: Process) -> ServerFailure {
     let complaint = process.complaint().await;
     ServerFailure::Down(if complaint.is_empty() {
@@ -108,7 +108,7 @@ async fn explain(reason: &str, process: Process) -> ServerFailure {
     })
 }
 
-/// Returns the client's description: it offers servers nothing.
+/// Returns the client's description, without any capabilities.
 fn us() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), Implementation::new("pudu", env!("CARGO_PKG_VERSION")))
 }

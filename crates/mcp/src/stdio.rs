@@ -1,5 +1,5 @@
-//! A server as a child process: started with an environment of its own, and gone with all that it started when it
-//! goes out of use, by its warden if it has one.
+//! A server as a child process: started with its own environment, and ended with all its descendants when it is
+//! dropped, by its warden if it has one.
 
 use crate::{
     server::{ServerCommand, ServerLabel},
@@ -21,14 +21,14 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long a child that was asked to end may take.
+/// Timeout of a child's exit after its input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for the rest of a child's error output after its end.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// As much of a line of complaint is taken at once, in bytes.
+/// Maximum number of bytes of an error line that are read at once.
 const LINE: u64 = 2 * 1024;
 
-/// A child that runs.
+/// A running child.
 pub(crate) struct Process {
     child: Child,
     group: ServerProcesses,
@@ -36,7 +36,7 @@ pub(crate) struct Process {
     complaint: Arc<Mutex<String>>,
 }
 
-/// How to talk with it.
+/// Pipes for communicating with it.
 pub(crate) type Pipes = (ChildStdout, ChildStdin);
 
 /// Starts a server.
@@ -56,7 +56,7 @@ pub(crate) fn start(command: &ServerCommand, server: &ServerLabel) -> Result<(Pr
 fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
     let (mut start, hold) = match &command.warden {
         Some(warden) => {
-            // The warden could not say it in as few words.
+            // Checked first, because the warden's error would be less concise.
             is_there(command)?;
             let (start, hold) = warden::guarded(warden, &command.program)?;
             (start, Some(hold))
@@ -71,7 +71,7 @@ fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        // A warden that is killed ends nobody.
+        // Killing the warden would leave its server running.
         .kill_on_drop(hold.is_none())
         .spawn()?;
     let held = hold.is_some();
@@ -80,7 +80,7 @@ fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
     Ok((child, group))
 }
 
-/// Fails as starting it would if there is no such program.
+/// Fails like the start would if the program does not exist.
 fn is_there(command: &ServerCommand) -> io::Result<()> {
     let path = command.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.expose_secret());
     let there = match command.program.contains('/') {
@@ -102,18 +102,18 @@ fn refused(program: &str, error: &io::Error) -> String {
 }
 
 impl Process {
-    /// Waits for the child's end, and ends whom it left behind.
+    /// Waits for the child's end, and ends the processes that it left behind.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub(crate) async fn ended(&mut self) {
-        // An error means that there is nothing to wait for.
+        // An error means that there is no child to wait for.
         self.child.wait().await.ok();
-        // At once: the group's number may go to somebody else when nobody is left in it.
+        // Immediately: once the group is empty, its number may be reused.
         self.group.kill();
     }
 
-    /// Gives the child, whose input has ended, time to end by itself; then nobody of its group is left.
+    /// Gives the child, whose input was closed, time to exit; then kills its whole group.
     pub(crate) async fn close(mut self) {
         if timeout(EXIT_TIMEOUT, self.ended()).await.is_err() {
             self.group.kill();
@@ -121,7 +121,7 @@ impl Process {
         }
     }
 
-    /// Ends it and returns the last line that it complained with.
+    /// Ends the child and returns the last line of its error output.
     pub(crate) async fn complaint(mut self) -> String {
         self.group.kill();
         timeout(LAST_WORDS, &mut self.stderr).await.ok();
@@ -129,8 +129,8 @@ impl Process {
     }
 }
 
-/// Ends a server and what it started when it goes out of use: by its warden, who ends all of them when it is not held
-/// any more, or by the number of their process group.
+/// Ends a server and its descendants when dropped: through its warden, which ends all of them once it is not held any
+/// more, or by the number of their process group.
 struct ServerProcesses {
     hold: Option<Hold>,
     number: Option<Pid>,
@@ -140,7 +140,7 @@ impl ServerProcesses {
     fn kill(&mut self) {
         self.hold = None;
         if let Some(pid) = self.number.take() {
-            // An error means that nobody is left in it.
+            // An error means that the group is empty.
             kill_process_group(pid, Signal::KILL).ok();
         }
     }
@@ -152,7 +152,7 @@ impl Drop for ServerProcesses {
     }
 }
 
-/// Passes a child's complaints to the log, without secrets, and keeps the last one.
+/// Logs a child's error output, without secrets, and keeps the last line.
 async fn listen(stderr: ChildStderr, server: ServerLabel, last: Arc<Mutex<String>>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! One tool of a server, as the loop sees it.
+//! One tool of a server, for the agent's loop.
 
 use crate::{
     answer::{self, ToolAnswer},
@@ -27,15 +27,15 @@ pub(crate) struct McpTool {
 }
 
 impl McpTool {
-    /// Makes a tool that models call by a name which may be another one than the server's.
+    /// Creates a tool with the model's name for it, which may differ from the server's.
     pub(crate) fn new(server: Arc<McpServer>, line: KeeperHandle, name: String, tool: ListedTool) -> Self {
         let ListedTool { remote, description, schema } = tool;
-        // A name in another script says nothing in the letters that models may use.
+        // A name in another script loses its meaning in the characters that models may use.
         let description = match remote.is_ascii() {
             true => description,
             false => format!("{remote}: {description}"),
         };
-        // Whether a call may be repeated after a crash is not believed on a stranger's word.
+        // A server's claim that a call may be repeated after a crash is not trusted.
         let parameters = schema.parameters.clone();
         let spec = Arc::new(ToolSpec { name, description, parameters, idempotent: false });
         Self { server, line, remote, schema, spec }
@@ -50,7 +50,7 @@ impl McpTool {
         };
         let wire = self.line.wire().await.map_err(|why| self.error(&why))?;
         let most = self.server.call_timeout;
-        // Dropping the request tells the server to stop.
+        // Dropping the request cancels it on the server.
         let answer = timeout(most, wire.call_tool_once(params)).await;
         self.read(answer.map_err(|_| self.error(&format!("no answer within {most:?} (tool_call_timeout)")))?)
     }

@@ -1,15 +1,15 @@
-//! The process between the daemon and a server that is its child: this very program, started anew under another name.
-//! It starts the server, is the parent of all that loses its own, and ends every one of them when the server ends or
-//! the daemon lets go: also a daemon that was killed, and also what has left the server's process group and session.
+//! The process between the daemon and a server that is its child: this same program, started under another name. It
+//! starts the server, adopts orphaned descendants, and ends all of them when the server ends or the daemon lets go:
+//! even if the daemon was killed, and even if they have left the server's process group and session.
 //!
-//! Deliberately absent: anything that confines a server. It runs as the operator's program that it is.
+//! Deliberately absent: confinement of a server. It runs as a program of the operator.
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{Hold, guarded};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Hold, guarded};
 
-/// Becomes a warden if this program was started as one; otherwise returns at once. Has to be called first thing in
+/// Becomes a warden if this program was started as one; otherwise returns immediately. Has to be called first thing in
 /// `main`.
 pub fn enter() {
     #[cfg(target_os = "linux")]
@@ -38,28 +38,28 @@ mod linux {
         thread,
     };
 
-    /// The name under which this program is started as warden. An argument of a person's cannot be taken for it.
+    /// The name of this program when started as a warden. A user's argument cannot be mistaken for it.
     const NAME: &str = "pudu-mcp-warden";
 
-    /// The daemon's end of a pipe: as long as it is open, the server may run.
+    /// The daemon's end of a pipe: while it is open, the server may run.
     pub(crate) struct Hold {
-        /// Ours.
+        /// The daemon's end.
         _writer: OwnedFd,
-        /// The warden's; only until it was started.
+        /// The warden's end; only until it is started.
         _reader: Option<OwnedFd>,
     }
 
     impl Hold {
-        /// Lets go of what only the warden needs.
+        /// Closes the end that only the warden needs.
         pub(crate) fn started(self) -> Self {
             Self { _reader: None, ..self }
         }
     }
 
-    /// Returns a command that starts a warden, which is to start a program, and what holds it.
+    /// Returns a command that starts a warden for a program, and the pipe that holds it.
     pub(crate) fn guarded(warden: &Path, program: &str) -> io::Result<(tokio::process::Command, Hold)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        // This one is inherited. Whoever else is started in this moment can do nothing with it.
+        // This end is inherited. Another process started at the same moment can do nothing with it.
         let reader = dup(&reader)?;
         let mut command = tokio::process::Command::new(warden);
         command.arg0(NAME).arg(reader.as_raw_fd().to_string()).arg(program);
@@ -81,16 +81,16 @@ mod linux {
 
     fn work(pipe: i32, mut server: Command) -> io::Result<()> {
         let mut hold = fs::File::open(format!("/proc/self/fd/{pipe}"))?;
-        // The server gets no end of it.
+        // The server gets no end of the pipe.
         nix::unistd::close(pipe)?;
         set_child_subreaper(Some(getpid()))?;
-        // A group of its own: what it does to its group is not done to the warden.
+        // In its own group, so that signals to that group do not reach the warden.
         let server = server.process_group(0).spawn().inspect_err(|error| {
             eprintln!("{} could not be started: {}", server.get_program().display(), error.kind());
         });
         let server = Pid::from_child(&server?);
         thread::spawn(move || {
-            // The end of the pipe, or an error: in both cases there is nobody left who wants the server.
+            // The end of the pipe or an error: in both cases the daemon has let go of the server.
             while let Ok(1..) = hold.read(&mut [0; 16]) {}
             end_all();
             exit(0);
@@ -106,7 +106,7 @@ mod linux {
         Ok(())
     }
 
-    /// Ends all that came from this process, until nobody is left.
+    /// Ends all descendants of this process, until none is left.
     fn end_all() {
         loop {
             for pid in descendants() {
@@ -120,7 +120,7 @@ mod linux {
         }
     }
 
-    /// Returns who came from this process, children before their children.
+    /// Returns the descendants of this process, parents before their children.
     fn descendants() -> Vec<Pid> {
         let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -139,7 +139,7 @@ mod linux {
         found.into_iter().filter_map(Pid::from_raw).filter(alive).collect()
     }
 
-    /// Reads a process's parent. Its name, which may hold anything, ends with the last bracket.
+    /// Reads a process's parent. Its name, which may contain anything, ends with the last bracket.
     fn parent(pid: i32) -> Option<i32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
@@ -150,7 +150,7 @@ mod linux {
 mod elsewhere {
     use std::{io, path::Path};
 
-    /// Nothing is held.
+    /// Holds nothing.
     pub(crate) struct Hold;
 
     impl Hold {
@@ -159,7 +159,7 @@ mod elsewhere {
         }
     }
 
-    /// Starts the program itself: only Linux gives a process the children of its children.
+    /// Starts the program itself: only Linux lets a process adopt orphaned descendants.
     pub(crate) fn guarded(_: &Path, program: &str) -> io::Result<(tokio::process::Command, Hold)> {
         Ok((tokio::process::Command::new(program), Hold))
     }

@@ -1,16 +1,16 @@
-//! What a text is about: its telling words, without those that frame any fact. By them a fact is compared with what a
-//! person said, and a summary with a fact that is forgotten.
+//! The subject of a text: its telling words, without those that frame any fact. It serves to compare a fact with a
+//! person's statements, and a summary with a forgotten fact.
 //!
-//! Deliberately absent: meaning. Words are compared by stem, so that a paraphrase without a common word counts as new.
+//! Deliberately absent: meaning. Words are compared by stem, so a paraphrase without a common word counts as new.
 
 use crate::text::sentences;
 use pudu_store::{recall_words, telling_words};
 use std::{collections::HashSet, sync::LazyLock};
 
-/// A sentence that has this share of a fact's telling words speaks of it.
+/// Minimum share of a fact's telling words in a sentence about it.
 const MIN_SHARE_TO_SPEAK: f64 = 0.5;
 
-/// Words of English facts that stand in any of them.
+/// Words that are common to all English facts.
 const FRAMES: &str = "prefer prefers preferred like likes love loves enjoy enjoys hate hates dislike dislikes want wants wish \
      wishes need needs use uses using work works working live lives living call called name named person user usually always \
      often never currently speak speaks know knows think thinks plan plans own owns has favourite favorite interested \
@@ -25,12 +25,12 @@ const DENSE_FRAMES: [&str; 30] = [
 
 static FRAME_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| recall_words(FRAMES));
 
-/// The words that a fact lives by.
+/// The telling words of a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subject(HashSet<String>);
 
 impl Subject {
-    /// Finds them. A fact that has none but frames lives by all of its words.
+    /// Finds the words. A fact with nothing but frame words keeps all of them.
     pub(crate) fn of(fact: &str) -> Self {
         let bare = DENSE_FRAMES.iter().fold(fact.to_owned(), |text, frame| text.replace(frame, " "));
         let mut words: HashSet<String> = telling_words(&bare).into_iter().collect();
@@ -45,7 +45,7 @@ impl Subject {
         Self(words)
     }
 
-    /// Returns which share of them is among some words, as recall knows these.
+    /// Returns the share of them that is in a set of recall words.
     pub(crate) fn share_in(&self, words: &HashSet<String>) -> f64 {
         let found = self.0.iter().filter(|word| words.contains(*word)).count();
         #[expect(clippy::cast_precision_loss, reason = "a few words")]
@@ -58,12 +58,13 @@ impl Subject {
         telling_words(text).into_iter().rev().find(|word| self.0.contains(word))
     }
 
-    /// Whether a sentence speaks of the fact.
+    /// Whether a sentence is about the fact.
     pub(crate) fn is_in(&self, sentence: &str) -> bool {
         !self.0.is_empty() && self.share_in(&recall_words(sentence)) >= MIN_SHARE_TO_SPEAK
     }
 
-    /// Takes the sentences out of a text that speak of the fact, or of a part of it alone. `None` if there are none.
+    /// Removes the sentences about the fact, or about a part of it alone, from a text. Returns `None` if there are
+    /// none.
     pub(crate) fn cut_from(&self, text: &str) -> Option<String> {
         let all = sentences(text);
         let is_part = |sentence: &str| Self::of(sentence).share_in(&self.0) >= MIN_SHARE_TO_SPEAK;
@@ -73,7 +74,7 @@ impl Subject {
     }
 }
 
-/// Whether a sentence of a text speaks of a fact.
+/// Whether a sentence of a text is about a fact.
 #[must_use]
 pub fn speaks_of(text: &str, fact: &str) -> bool {
     let subject = Subject::of(fact);

@@ -1,5 +1,5 @@
-//! The facts of one agent as files, and what stands beside them: evidence, uses, the record of evictions, and facts that
-//! gave way.
+//! The facts of one agent as files, and the files beside them: evidence, uses, the record of evictions, and superseded
+//! facts.
 
 use crate::{
     changes::{EvictedFact, SupersededFact, Supersession},
@@ -24,12 +24,12 @@ use std::{
 const ORIGINS: &str = "pudu.json";
 /// Key in that file: how far conversations were read.
 const LEARNT: &str = "learnt";
-/// So many conversations are known there. Only those matter whose reading a death could have cut.
+/// Maximum number of conversations kept there. Only those whose reading a crash may have interrupted matter.
 const MAX_LEARNT_MARKS: usize = 64;
 const USAGE: &str = "fact-usage.json";
 const AUDIT: &str = "eviction-audit.json";
 const SUPERSEDED: &str = "superseded";
-/// Key of a superseded fact's file: the fact in its place.
+/// Key of a superseded fact's file: the fact that replaces it.
 const BY: &str = "supersededBy";
 const AT: &str = "supersededAt";
 const REASON: &str = "supersededReason";
@@ -49,7 +49,7 @@ impl<'a> FactBucket<'a> {
         self.scope
     }
 
-    /// Reads the facts, by name, with their evidence, and lists the files that are none.
+    /// Reads the facts, by name, with their evidence, and lists the files that are not facts.
     pub(crate) fn read(&self) -> Result<(Vec<Fact>, Vec<BrokenFile>), MemoryError> {
         let mut origins = self.origins();
         let (mut facts, mut broken) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ impl<'a> FactBucket<'a> {
         markdown::read(&bytes.unwrap_or_default(), &stem, self.scope)
     }
 
-    /// Lists the Markdown files, in whatever state.
+    /// Lists the Markdown files, whether valid or not.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, MemoryError> {
         let root = self.scope.facts_folder();
         let mut files = Vec::new();
@@ -93,7 +93,7 @@ impl<'a> FactBucket<'a> {
         Ok(files)
     }
 
-    /// Returns the place of a fact.
+    /// Returns the path of a fact's file.
     pub(crate) fn file(&self, id: &FactId) -> PathBuf {
         self.scope.facts_folder().join(id.shard()).join(format!("{id}.md"))
     }
@@ -102,7 +102,7 @@ impl<'a> FactBucket<'a> {
         self.scope.metadata_folder().join(name)
     }
 
-    /// Reads a file beside the facts. One that is broken counts as empty: it repeats nothing that matters.
+    /// Reads a file beside the facts. A broken one counts as empty, because it has nothing essential.
     fn read_beside<T: DeserializeOwned + Default>(&self, name: &str) -> T {
         let file = self.beside(name);
         let Ok(Some(bytes)) = self.folder.read(&file) else { return T::default() };
@@ -127,13 +127,13 @@ impl<'a> FactBucket<'a> {
         serde_json::from_value(origins).unwrap_or_default()
     }
 
-    /// Reads how far conversations were read, those last that were read last.
+    /// Reads how far conversations were read, the most recent last.
     pub(crate) fn learnt(&self) -> Vec<LearntMark> {
         let mut file: Map<String, Value> = self.read_beside(ORIGINS);
         serde_json::from_value(file.remove(LEARNT).unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Writes the evidence of facts, and drops that of facts that are gone; notes how far a conversation was read.
+    /// Writes the evidence of facts, drops that of removed facts, and records how far a conversation was read.
     pub(crate) fn write_origins(
         &self,
         transaction: &mut FileTransaction,
@@ -168,7 +168,7 @@ impl<'a> FactBucket<'a> {
         usage.iter().filter_map(|(id, entry)| Some((FactId::new(id).ok()?, heat(entry)?))).collect()
     }
 
-    /// Counts a use of facts, in DeerFlow's file. Uses of facts that are not there are left out.
+    /// Counts a use of facts in DeerFlow's file. Uses of unknown facts are ignored.
     pub(crate) fn write_uses(
         &self,
         transaction: &mut FileTransaction,
@@ -195,7 +195,7 @@ impl<'a> FactBucket<'a> {
         }
     }
 
-    /// Records evictions, in DeerFlow's file: names and scores, never texts.
+    /// Records evictions in DeerFlow's file: names and scores, never texts.
     pub(crate) fn write_audit(
         &self,
         transaction: &mut FileTransaction,
@@ -242,7 +242,7 @@ impl<'a> FactBucket<'a> {
         }
     }
 
-    /// Lists the facts that gave way, the newest first.
+    /// Lists the superseded facts, newest first.
     pub(crate) fn superseded(&self) -> Result<Vec<SupersededFact>, MemoryError> {
         let mut found = Vec::new();
         for (file, stem) in self.superseded_files()? {
@@ -260,7 +260,7 @@ impl<'a> FactBucket<'a> {
         Ok(found)
     }
 
-    /// Lists the files of facts that gave way, each with its name without the ending.
+    /// Lists the files of superseded facts, each with its name without the extension.
     pub(crate) fn superseded_files(&self) -> Result<Vec<(PathBuf, String)>, MemoryError> {
         let folder = self.beside(SUPERSEDED);
         let names = self.folder.list(&folder)?;
@@ -269,7 +269,7 @@ impl<'a> FactBucket<'a> {
         Ok(files.collect())
     }
 
-    /// Puts facts aside, and drops the oldest of those that were put aside before if there are too many.
+    /// Stores superseded facts, and drops the oldest earlier ones if there are too many.
     pub(crate) fn write_superseded(
         &self,
         transaction: &mut FileTransaction,
@@ -284,7 +284,7 @@ impl<'a> FactBucket<'a> {
         let mut old = self.superseded_files()?;
         old.retain(|(_, stem)| !gone.iter().any(|(fact, _)| fact.id.as_str() == stem));
         old.sort_by_cached_key(|(file, _)| self.folder.modified(file));
-        // Each one takes the place of one at most, so that a smaller cap deletes nothing at once.
+        // Each one removes at most one other, so lowering the limit does not delete many at once.
         let surplus = (old.len() + gone.len()).saturating_sub(options.max_superseded).min(gone.len());
         for (file, _) in old.into_iter().take(surplus) {
             transaction.remove(file);
@@ -305,14 +305,14 @@ impl<'a> FactBucket<'a> {
 }
 
 impl FactBucket<'_> {
-    /// Keeps a fact that was put aside elsewhere: its unknown keys say when and why.
+    /// Stores a fact that was superseded elsewhere: its unknown keys have the time and reason.
     pub(crate) fn keep_superseded(&self, transaction: &mut FileTransaction, fact: &Fact) {
         let fact = Fact { raw_user: None, ..fact.clone() };
         let text = markdown::write_superseded(&fact, self.scope, &[]);
         transaction.write(self.beside(SUPERSEDED).join(format!("{}.md", fact.id)), text);
     }
 
-    /// Adds how far it knows conversations to be read to what another bucket knows, whose own marks stand.
+    /// Adds its marks of how far conversations were read to another bucket, whose own marks take precedence.
     pub(crate) fn move_learnt(&self, other: &FactBucket<'_>, transaction: &mut FileTransaction) {
         let own = other.learnt();
         let is_new = |mark: &LearntMark| own.iter().all(|known| known.thread != mark.thread);
@@ -347,7 +347,7 @@ impl FactBucket<'_> {
     }
 }
 
-/// Returns an entry of the record without facts that are gone; nothing if nothing is left.
+/// Returns an entry of the record without removed facts; `None` if nothing is left.
 fn without(event: &Value, gone: &HashSet<&str>) -> Option<Value> {
     let mut event = event.clone();
     let is_gone = |id: Option<&Value>| id.and_then(Value::as_str).is_some_and(|id| gone.contains(id));

@@ -1,4 +1,4 @@
-//! Changes of a user's memory, and what became of them.
+//! Changes of a user's memory, and their results.
 
 use crate::{
     document::MemoryDocument,
@@ -8,21 +8,21 @@ use crate::{
     time::FactTime,
 };
 
-/// Reason why a fact gave way.
+/// Reason why a fact was superseded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SupersedeReason {
-    /// Something newer contradicts it, or the person took it back.
+    /// Something newer contradicts it, or the person retracted it.
     Replaced,
     /// A review found it outdated.
     Stale,
-    /// It was merged into another one.
+    /// It was merged into another fact.
     Consolidated,
-    /// There were too many.
+    /// There were too many facts.
     Evicted,
 }
 
 impl SupersedeReason {
-    /// Returns the word in files.
+    /// Returns the reason's name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,32 +34,32 @@ impl SupersedeReason {
     }
 }
 
-/// A fact that gives way. It is put aside, not deleted.
+/// A fact to be superseded. It is kept aside, not deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supersession {
     /// The fact.
     pub id: FactId,
-    /// The fact that stands in its place.
+    /// The fact that replaces it.
     pub by: Option<FactId>,
     /// The reason.
     pub reason: SupersedeReason,
 }
 
-/// A fact that was put aside, as it was.
+/// A superseded fact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SupersededFact {
-    /// The fact. Its unknown keys say when and why, too.
+    /// The fact. Its unknown keys also have the time and reason.
     pub fact: Fact,
-    /// The fact that stands in its place.
+    /// The fact that replaces it.
     pub by: Option<FactId>,
-    /// The moment when it gave way.
+    /// Time when it was superseded.
     pub at: Option<FactTime>,
-    /// The reason, as the file has it.
+    /// The reason, as stored in the file.
     pub reason: String,
 }
 
 impl SupersededFact {
-    /// Returns the platform's id of the person who said it, if that is known.
+    /// Returns the platform's id of the fact's author, if it is known.
     #[must_use]
     pub fn author(&self) -> Option<&str> {
         self.fact.extra.get(AUTHOR)?.as_str()
@@ -71,21 +71,21 @@ impl SupersededFact {
 pub struct Changes {
     /// New texts of summaries.
     pub summaries: Vec<(SummaryKey, String)>,
-    /// Facts that are new or different, whole.
+    /// New or changed facts, in full.
     pub facts: Vec<Fact>,
-    /// Facts that give way.
+    /// Facts to be superseded.
     pub superseded: Vec<Supersession>,
-    /// Facts that are deleted for good.
+    /// Facts that are deleted permanently.
     pub forgotten: Vec<FactId>,
-    /// Whether no fact gives way to a new one, however many there are: those of an import.
+    /// Whether new facts never supersede others, however many there are, as in an import.
     pub keeps_all: bool,
-    /// The conversation that the changes come from, and how far it was read. It is noted with them, so that nobody makes
-    /// them of the same words again.
+    /// The conversation that the changes come from, and how far it was read. It is stored with them, so that the same
+    /// messages are not processed again.
     pub learnt: Option<LearntMark>,
 }
 
 impl Changes {
-    /// Whether there is nothing to do.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.summaries.is_empty()
@@ -95,12 +95,12 @@ impl Changes {
     }
 }
 
-/// A fact that gave way because there were too many. Its text is in the file that was put aside alone.
+/// A fact that was superseded because there were too many. Only its file has the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictedFact {
     /// The fact.
     pub id: FactId,
-    /// Its category; a correction among them is worth telling the person.
+    /// Its category; users should be told about an evicted correction.
     pub category: String,
     /// Its score.
     pub score: f64,
@@ -108,21 +108,21 @@ pub struct EvictedFact {
     pub components: Vec<(&'static str, f64)>,
 }
 
-/// Changes as they were made.
+/// Applied changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Committed {
     /// Memory after the change.
     pub document: MemoryDocument,
-    /// Facts that are new.
+    /// New facts.
     pub added: Vec<FactId>,
-    /// Facts that are different.
+    /// Changed facts.
     pub changed: Vec<FactId>,
-    /// New facts that were dropped, because the same was remembered already, each with the fact that says it.
+    /// New facts that were dropped as duplicates, each with the existing fact.
     pub duplicates: Vec<(FactId, FactId)>,
-    /// Facts that gave way, those for want of room among them: no longer to be found by a search.
+    /// Superseded facts, including evicted ones: searches must not find them any more.
     pub superseded: Vec<FactId>,
-    /// Facts that gave way because there were too many.
+    /// Facts that were superseded because there were too many.
     pub evicted: Vec<EvictedFact>,
-    /// Facts that were deleted for good, with those that they had replaced.
+    /// Facts that were deleted permanently, including those that they had replaced.
     pub forgotten: Vec<FactId>,
 }

@@ -1,4 +1,4 @@
-//! One change of one agent's memory: what becomes of the facts, and which files say so.
+//! Applies one change of one agent's memory: the resulting facts and files.
 
 use crate::{
     bucket::FactBucket,
@@ -17,7 +17,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, path::PathBuf};
 
-/// Makes changes of memory as it stands now. The caller holds the lock.
+/// Applies changes to the current memory. The caller holds the lock.
 pub(crate) fn commit(
     folder: &UserFolder,
     current: MemoryDocument,
@@ -61,8 +61,8 @@ pub(crate) fn commit(
     Ok(plan.done)
 }
 
-/// Checks that nobody changed what is to be changed since a writer read it. Changes of other facts do not matter: the
-/// writer's own are made on top of them.
+/// Checks that the targets of a change are unmodified since the writer read them. Changes of other facts do not matter:
+/// the writer's own are applied on top.
 pub(crate) fn check_untouched(
     base: &MemoryDocument,
     current: &MemoryDocument,
@@ -87,10 +87,10 @@ pub(crate) fn check_untouched(
     Ok(())
 }
 
-/// The next state, while it is worked out.
+/// The next state while it is computed.
 struct Plan {
     done: Committed,
-    /// Facts that are put aside.
+    /// Facts to be superseded.
     gone: Vec<(Fact, Supersession)>,
     now: FactTime,
 }
@@ -151,7 +151,7 @@ impl Plan {
         bucket: &FactBucket<'_>,
         facts: &[Fact],
     ) -> Result<(), MemoryError> {
-        // The user's id as their other facts have it: DeerFlow compares it, and a folder's name may not be it.
+        // Uses the raw user id of other facts: DeerFlow compares it, and a folder's name may differ from it.
         let document = &self.done.document;
         let known = document.facts.iter().find_map(|fact| fact.raw_user.clone());
         let raw_user = known.unwrap_or_else(|| document.scope.user().to_string());
@@ -189,9 +189,9 @@ impl Plan {
         MemoryError::Broken { path, why }
     }
 
-    /// Lets facts give way if there are too many. A new one that would go at once was never there.
+    /// Evicts facts if there are too many. A new fact that would be evicted at once is not added.
     fn make_room(&mut self, bucket: &FactBucket<'_>, options: &MemoryOptions) -> usize {
-        // Each new fact takes the place of one at most: a smaller cap in the configuration takes nothing away.
+        // Each new fact evicts at most one other: lowering the limit deletes nothing.
         let before = self.done.document.facts.len() - self.done.added.len();
         if self.done.added.is_empty() {
             return 0;
@@ -213,7 +213,7 @@ impl Plan {
         reserved
     }
 
-    /// Writes summaries. One that speaks of a forgotten fact loses those sentences, unless it was written just now.
+    /// Writes summaries. One that mentions a forgotten fact loses those sentences, unless it is new.
     fn summarize(&mut self, changes: &Changes, forgetting: &Forgetting) -> bool {
         let summaries = &mut self.done.document.summaries;
         let before = summaries.clone();

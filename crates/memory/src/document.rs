@@ -1,4 +1,4 @@
-//! A user's memory as one agent sees it, and as DeerFlow's API shows it: one JSON document.
+//! A user's memory as one agent sees it and as DeerFlow's API returns it: one JSON document.
 
 use crate::{
     error::MemoryRefusal,
@@ -11,12 +11,12 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, path::PathBuf};
 
-/// Maximum number of facts in a document that is imported.
+/// Maximum number of facts in an imported document.
 const MAX_IMPORTED_FACTS: usize = 10_000;
 
-/// Maximum size of one of its facts, in bytes of JSON: as a file it must be one that is read.
+/// Maximum size of an imported fact, in bytes of JSON, so that its file stays within the limit.
 const MAX_IMPORTED_FACT_BYTES: usize = 128 * 1024;
-/// Keys of a fact in a document. Others are kept.
+/// Known keys of a fact in a document. Others are preserved.
 const KNOWN_KEYS: [&str; 23] = [
     "id",
     "content",
@@ -43,7 +43,7 @@ const KNOWN_KEYS: [&str; 23] = [
     "agent_name",
 ];
 
-/// A file that cannot be understood. It was left alone.
+/// A file that cannot be parsed. It is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenFile {
     /// The file.
@@ -52,23 +52,23 @@ pub struct BrokenFile {
     pub why: String,
 }
 
-/// Extent of a document in JSON.
+/// Detail of a document in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentDetail {
-    /// The keys that DeerFlow's API shows.
+    /// The keys of DeerFlow's API.
     Api,
-    /// Also those that only files have: validity, confirmations, evidence.
+    /// Also the keys that only files have: validity, confirmations, evidence.
     Full,
 }
 
-/// A user's memory as one agent sees it, at one moment.
+/// A user's memory as one agent sees it at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryDocument {
     /// Its user and agent.
     pub scope: MemoryScope,
     /// Whether anything was ever stored for the user.
     pub stored: bool,
-    /// Revision of the user's memory; a writer shows it to prove what it read.
+    /// Revision of the user's memory; a writer passes it to detect conflicts.
     pub revision: u64,
     /// The moment of the last change.
     pub last_updated: Option<FactTime>,
@@ -76,14 +76,14 @@ pub struct MemoryDocument {
     pub summaries: Summaries,
     /// The agent's facts, by name.
     pub facts: Vec<Fact>,
-    /// Files that were left out.
+    /// Files that could not be parsed.
     pub broken: Vec<BrokenFile>,
-    /// How far the conversations were read that something was learnt from last.
+    /// How far the latest conversations that facts came from were read.
     pub learnt: Vec<LearntMark>,
 }
 
 impl MemoryDocument {
-    /// Memory of which nothing is stored.
+    /// Returns the memory of a user without stored data.
     #[must_use]
     pub fn empty(scope: MemoryScope) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl MemoryDocument {
         }
     }
 
-    /// Returns the last message of a conversation that something was learnt from, if that is still known.
+    /// Returns the last message of a conversation that facts came from, if it is still known.
     #[must_use]
     pub fn learnt_up_to(&self, thread: &str) -> Option<&str> {
         self.learnt.iter().find(|mark| mark.thread == thread).map(|mark| mark.message.as_str())
@@ -116,14 +116,14 @@ impl MemoryDocument {
         self.facts.iter().find(|fact| fact.says(text))
     }
 
-    /// Lists the facts that have a text in them, whatever its case.
+    /// Lists the facts that contain a text, ignoring case.
     #[must_use]
     pub fn containing(&self, text: &str) -> Vec<&Fact> {
         let wanted = text.trim().to_lowercase();
         self.facts.iter().filter(|fact| fact.content.to_lowercase().contains(&wanted)).collect()
     }
 
-    /// Returns the document of DeerFlow's API. Its version reads `1.0` while nothing was stored, as there.
+    /// Returns the document of DeerFlow's API. As there, its version is `1.0` while nothing was stored.
     #[must_use]
     pub fn to_json(&self, detail: DocumentDetail) -> Value {
         let mut document = Map::new();
@@ -138,7 +138,7 @@ impl MemoryDocument {
     }
 }
 
-/// Returns a fact as DeerFlow's API shows it.
+/// Returns a fact as in DeerFlow's API.
 #[must_use]
 pub fn fact_json(fact: &Fact, scope: &MemoryScope, detail: DocumentDetail) -> Value {
     let mut value = json!({
@@ -176,17 +176,17 @@ pub fn fact_json(fact: &Fact, scope: &MemoryScope, detail: DocumentDetail) -> Va
     value
 }
 
-/// Contents of a document that somebody brings along: of DeerFlow's API, of an export, or a `memory.json` of version 1.0.
+/// Contents of an imported document: from DeerFlow's API, an export, or a `memory.json` of version 1.0.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ImportedDocument {
     pub(crate) summaries: Summaries,
     pub(crate) facts: Vec<Fact>,
-    /// Places of facts that are none, in words.
+    /// Positions of malformed facts, as text.
     pub(crate) malformed: Vec<String>,
 }
 
 impl ImportedDocument {
-    /// Reads a document. Facts that are none are told apart; the caller decides whether that matters.
+    /// Parses a document. Malformed facts are reported separately; the caller decides whether they matter.
     pub(crate) fn read(value: &Value, now: FactTime) -> Result<Self, MemoryRefusal> {
         let wrong = |why: &str| MemoryRefusal::BadDocument(why.to_owned());
         let document = value.as_object().ok_or_else(|| wrong("it is no JSON object"))?;

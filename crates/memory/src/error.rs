@@ -1,4 +1,4 @@
-//! Reasons why memory was not read or changed, named by what a caller can do about them.
+//! Reasons why memory was not read or changed, classified by the caller's possible reaction.
 
 use std::{io, path::PathBuf};
 
@@ -13,7 +13,7 @@ pub enum MemoryError {
         /// The wait, in seconds.
         seconds: u64,
     },
-    /// The memory changed since it was read, in the very place that was to be written; reading again helps.
+    /// The part of memory to be written changed since it was read; reading again helps.
     #[error("memory changed in the meantime ({what}); read it again and retry")]
     Conflict {
         /// The fact or summary that both sides changed.
@@ -22,10 +22,10 @@ pub enum MemoryError {
     /// There is no such fact.
     #[error("there is no memory fact `{0}`")]
     UnknownFact(String),
-    /// The request itself cannot be done.
+    /// The request is invalid.
     #[error("{0}")]
     Refused(MemoryRefusal),
-    /// A file cannot be understood and would have to be overwritten; it was left alone.
+    /// A broken file would have to be overwritten; it was left unchanged.
     #[error("{} is broken ({why}); repair it or move it away", path.display())]
     Broken {
         /// The file.
@@ -33,7 +33,7 @@ pub enum MemoryError {
         /// The cause.
         why: String,
     },
-    /// Memory of version 1.0 cannot become 2.0 without losing something; nothing was changed.
+    /// Memory of version 1.0 cannot become 2.0 without loss; nothing was changed.
     #[error("{} cannot be brought to version 2.0: {why}", path.display())]
     Migration {
         /// The file of version 1.0, or its backup.
@@ -51,7 +51,7 @@ pub enum MemoryError {
     },
 }
 
-/// A request that memory does not fulfil, whoever repeats it.
+/// A request that memory rejects, and that cannot succeed if repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryRefusal {
     /// A fact without text.
@@ -63,13 +63,13 @@ pub enum MemoryRefusal {
         /// The limit, in characters.
         max: usize,
     },
-    /// The same is remembered already.
+    /// The same fact already exists.
     #[error("this is remembered already, as `{id}`")]
     Duplicate {
-        /// The fact that says the same.
+        /// The existing fact.
         id: String,
     },
-    /// Every place is taken by facts that matter more.
+    /// Memory is full of more valuable facts.
     #[error("memory holds {max} facts, and each matters more than this one; forget one first")]
     NoRoom {
         /// The limit, in facts.
@@ -78,15 +78,15 @@ pub enum MemoryRefusal {
     /// A confidence outside of 0 to 1.
     #[error("a confidence is a number from 0 to 1")]
     BadConfidence,
-    /// A text with a password, a key, a PIN or the number of a card or a document.
+    /// A text with a password, a key, a PIN, or the number of a card or a document.
     #[error(
         "this has a secret in it (a password, a key, a PIN or a card number), and secrets are never remembered"
     )]
     Secret,
-    /// A name that no fact can have.
+    /// A name that is invalid for a fact.
     #[error("`{0}` cannot name a fact: letters, digits, `_` and `-` only")]
     BadFactId(String),
-    /// A name that no agent can have.
+    /// A name that is invalid for an agent.
     #[error("`{0}` cannot name an agent: letters, digits and `-` only")]
     BadAgent(String),
     /// A document that is not memory.

@@ -1,7 +1,7 @@
-//! Chooses the facts that give way when there are too many. Pure: DeerFlow's two policies, with one difference.
+//! Chooses the facts to evict when there are too many. Pure: DeerFlow's two policies, with one difference.
 //!
-//! Both policies keep places for corrections (DeerFlow's `confidence` does not), and a correction that has to go
-//! nevertheless is in the record and in the result like every other fact: none goes silently.
+//! Both policies reserve places for corrections (DeerFlow's `confidence` does not), and an evicted correction is in the
+//! record and in the result like every other fact: none is dropped silently.
 
 use crate::{
     changes::EvictedFact,
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// Logarithm that counts as full use: 8 uses in one half-life.
 const FULL_HEAT: f64 = 9.0;
 
-/// Use of a fact: DeerFlow's `accessHeat`, and the moment for which it holds.
+/// Use of a fact: DeerFlow's `accessHeat` and its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FactHeat {
     pub(crate) heat: f64,
@@ -23,7 +23,7 @@ pub(crate) struct FactHeat {
 
 pub(crate) type HeatMap = HashMap<FactId, FactHeat>;
 
-/// Returns the facts that give way, the least valuable first, and how many places corrections had for themselves.
+/// Returns the facts to evict, least valuable first, and the number of places reserved for corrections.
 pub(crate) fn evict(
     facts: &[Fact],
     heat: &HeatMap,
@@ -35,7 +35,7 @@ pub(crate) fn evict(
     }
     let mut ranked: Vec<(&Fact, EvictedFact)> =
         facts.iter().map(|fact| (fact, score(fact, heat, options, now))).collect();
-    // Of two that are worth the same, the newer one stays.
+    // Of two with the same score, the newer one stays.
     ranked.sort_by(|(a, scored_a), (b, scored_b)| {
         scored_b.score.total_cmp(&scored_a.score).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
     });

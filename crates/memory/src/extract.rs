@@ -1,12 +1,13 @@
-//! Facts out of a conversation: the transcript that a model may read, the prompt, its answer, and what of it is stored.
-//! All of it is pure; the caller asks the model.
+//! Extracts facts from a conversation: the transcript that a model may read, the prompt, its answer, and the accepted
+//! part. All of it is pure; the caller calls the model.
 //!
-//! DeerFlow trusts the model's labels. Here a model has to prove what it claims: every new fact and summary, and every
-//! removal without a replacement, carries a `quote`, a piece of the person's own words, verbatim, from a sentence in which they state
-//! something; and the fact's telling words, names and numbers have to be theirs. So an echoed prompt, quoted memory, a document that
-//! asks to be remembered and other people's words store nothing, whatever the model makes of them and whichever words it quotes. A
-//! fact that only repeats what is in memory, or text that was injected into the conversation, is dropped, too. Last, [`verify`] compares
-//! the fact with the statement: neither negations nor times, doubts, wishes and subjects may differ.
+//! DeerFlow trusts the model's labels. Here a model has to prove its claims: every new fact and summary, and every
+//! removal without a replacement, carries a `quote`, a verbatim piece of the person's own words from a sentence in
+//! which they state something; and the fact's telling words, names and numbers have to be theirs. So an echoed prompt,
+//! quoted memory, a document that asks to be remembered and other people's words store nothing, whatever the model
+//! concludes from them and whichever words it quotes. A fact that only repeats memory or text injected into the
+//! conversation is dropped, too. Last, [`verify`] compares the fact with the statement: neither negations nor times,
+//! doubts, wishes and subjects may differ.
 //!
 //! Order: [`Transcript::of`] → [`OfferedFacts::of`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
 

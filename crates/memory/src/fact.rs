@@ -1,4 +1,4 @@
-//! A fact: one sentence that an agent remembers of a user, with its source.
+//! A fact: one sentence that an agent remembers about a user, with its source.
 //!
 //! Deliberately absent: how it is stored (`markdown`) and how the API shows it (`document`).
 
@@ -8,14 +8,14 @@ use pudu_base::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Key of a superseded fact's file: the platform's id of the person who said it.
+/// Key of a superseded fact's file: the platform's id of the fact's author.
 pub(crate) const AUTHOR: &str = "saidBy";
-/// Maximum length of a fact's title, in characters; DeerFlow's.
+/// Maximum length of a fact's title, in characters, as in DeerFlow.
 const MAX_TITLE_CHARS: usize = 160;
-/// Maximum length of a fact's name, in bytes: a file's name has 255, and needs an ending.
+/// Maximum length of a fact's name, in bytes: a file name has 255, including the extension.
 const MAX_ID_BYTES: usize = 128;
 
-/// Names a fact within its agent and user. It is safe as the name of a file.
+/// Identifies a fact within its agent and user. It is safe as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FactId(String);
 
@@ -23,7 +23,7 @@ impl FactId {
     /// Checks a name.
     ///
     /// # Errors
-    /// When it has other characters than ASCII letters, digits, `_` and `-`, or none, or more than 128.
+    /// When it is empty, longer than 128 bytes, or has characters other than ASCII letters, digits, `_` and `-`.
     pub fn new(name: &str) -> Result<Self, MemoryRefusal> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || name.len() > MAX_ID_BYTES || !name.chars().all(plain) {
@@ -32,8 +32,7 @@ impl FactId {
         Ok(Self(name.to_owned()))
     }
 
-    /// Makes a new name, `fact_` and 8 hexadecimal digits, that is not taken. It follows from what the fact says and
-    /// when, so that nobody needs randomness.
+    /// Derives an unused name, `fact_` and 8 hexadecimal digits, from the fact's text and time, without randomness.
     #[must_use]
     pub fn derive(content: &str, now: FactTime, taken: impl Fn(&Self) -> bool) -> Self {
         let mut name = Self(String::new());
@@ -53,7 +52,7 @@ impl FactId {
         &self.0
     }
 
-    /// Returns the folder that the fact's file stands in: 2 hexadecimal digits.
+    /// Returns the folder of the fact's file: 2 hexadecimal digits.
     pub(crate) fn shard(&self) -> String {
         digest(&self.0).chars().take(2).collect()
     }
@@ -65,16 +64,16 @@ impl std::fmt::Display for FactId {
     }
 }
 
-/// Kind of a fact. DeerFlow's nine, the last with the name of any other kind.
+/// Kind of a fact: DeerFlow's nine, the last of which has the name of any other kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FactCategory {
     /// Something liked or disliked.
     Preference,
-    /// A mistake that the person put right.
+    /// A mistake that the person corrected.
     Correction,
     /// Circumstances.
     Context,
-    /// Something aimed at.
+    /// An aim.
     Goal,
     /// A habit.
     Behavior,
@@ -89,8 +88,8 @@ pub enum FactCategory {
 }
 
 impl FactCategory {
-    /// Reads a kind and its extension. An unknown kind becomes `other` with its name, as in DeerFlow; a known one has no
-    /// extension, whatever is left of an earlier kind.
+    /// Parses a kind and its extension. An unknown kind becomes `other` with its name, as in DeerFlow; a known one has
+    /// no extension, even if an earlier kind left one.
     #[must_use]
     pub fn parse(name: &str, extension: Option<&str>) -> Self {
         let name = name.trim();
@@ -124,7 +123,7 @@ impl FactCategory {
         }
     }
 
-    /// Returns the name of a kind that DeerFlow does not have.
+    /// Returns the name of a kind that is unknown to DeerFlow.
     #[must_use]
     pub fn extension(&self) -> Option<&str> {
         match self {
@@ -133,14 +132,14 @@ impl FactCategory {
         }
     }
 
-    /// Returns the name for people: the extension where there is one.
+    /// Returns the name for display: the extension if there is one.
     #[must_use]
     pub fn label(&self) -> &str {
         self.extension().unwrap_or(self.name())
     }
 }
 
-/// Way by which a fact came: a conversation with its thread, or DeerFlow's words for the others.
+/// Origin of a fact: a conversation with its thread, or DeerFlow's word for another origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactSource {
     /// `conversation`, `manual`, `consolidation`, `import` or `unknown`; others are kept.
@@ -162,7 +161,7 @@ impl FactSource {
         Self::parse("manual")
     }
 
-    /// Reads the one word by which the API and version 1.0 tell a source: a known way, or else a thread.
+    /// Parses the single word for a source in the API and in version 1.0: a known kind, or else a thread.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -179,17 +178,17 @@ impl FactSource {
     }
 }
 
-/// Evidence of a fact: author, message and words. DeerFlow's files have no place for it, so it stands beside them.
+/// Evidence of a fact: author, message and quote. DeerFlow's files have no field for it, so it is stored beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FactOrigin {
-    /// The platform's id of the person who said it.
+    /// The platform's id of the author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Their name at that time.
     #[serde(rename = "authorName", skip_serializing_if = "Option::is_none")]
     pub author_name: Option<String>,
-    /// The message that they said it in.
+    /// The message that contains the quote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Their words.
@@ -204,31 +203,31 @@ pub struct Fact {
     pub id: FactId,
     /// Its text: trimmed, never empty.
     pub content: String,
-    /// Headline in its file, where it is not simply the text's beginning.
+    /// Headline in its file, if it is not just the text's beginning.
     pub title: Option<String>,
     /// Its kind.
     pub category: FactCategory,
-    /// Words for its subject.
+    /// Words for its topics.
     pub topics: Vec<String>,
     /// Certainty, from 0 to 1.
     pub confidence: f64,
-    /// The moment when it was first stored.
+    /// Time when it was first stored.
     pub created_at: FactTime,
-    /// The moment of its last material change.
+    /// Time of its last material change.
     pub updated_at: FactTime,
-    /// Way by which it came.
+    /// Where it came from.
     pub source: FactSource,
     /// For a correction: the mistake to avoid.
     pub source_error: Option<String>,
-    /// Days from its creation for which it is expected to hold.
+    /// Expected validity, in days from its creation.
     pub expected_valid_days: Option<u32>,
-    /// The moment when the person last confirmed it.
+    /// Time of the last confirmation by the person.
     pub last_confirmed_at: Option<FactTime>,
     /// Number of confirmations.
     pub confirmation_count: Option<u32>,
-    /// Facts that it was made of.
+    /// Facts that it was merged from.
     pub consolidated_from: Vec<String>,
-    /// The moment when it was made of them.
+    /// Time of the merge.
     pub consolidated_at: Option<FactTime>,
     /// Number of its versions, from 1.
     pub revision: u64,
@@ -236,12 +235,12 @@ pub struct Fact {
     pub raw_user: Option<String>,
     /// Evidence, where pudu stored it.
     pub origin: Option<FactOrigin>,
-    /// Keys of its file that pudu does not know, as they were.
+    /// Unknown keys of its file, unchanged.
     pub extra: IndexMap<String, Value>,
 }
 
 impl Fact {
-    /// Makes a fact that was not stored yet.
+    /// Creates a fact that is not stored yet.
     #[must_use]
     pub fn new(id: FactId, content: &str, category: FactCategory, confidence: f64, now: FactTime) -> Self {
         Self {
@@ -267,19 +266,19 @@ impl Fact {
         }
     }
 
-    /// Returns the moment when it was last stored, changed or confirmed.
+    /// Returns the time when it was last stored, changed or confirmed.
     #[must_use]
     pub fn last_said(&self) -> FactTime {
         self.last_confirmed_at.map_or(self.updated_at, |at| at.max(self.updated_at))
     }
 
-    /// Returns the name of the person who said it.
+    /// Returns the name of the fact's author.
     #[must_use]
     pub fn author_name(&self) -> Option<&str> {
         self.origin.as_ref()?.author_name.as_deref().filter(|name| !name.trim().is_empty())
     }
 
-    /// Whether two versions say the same, whenever and how often they were written.
+    /// Whether two versions have the same content, apart from their times and revisions.
     #[must_use]
     pub fn same_matter(&self, other: &Self) -> bool {
         let plain = |fact: &Self| Self {
@@ -303,7 +302,7 @@ impl Fact {
         self.title.clone().unwrap_or_else(|| headline(&self.content))
     }
 
-    /// Whether it is due for a review: neither confirmed nor stored within its expected time.
+    /// Whether it is due for review: neither confirmed nor stored within its expected validity.
     #[must_use]
     pub fn is_stale(&self, default_days: u32, now: FactTime) -> bool {
         let since = self.last_confirmed_at.unwrap_or(self.created_at);
@@ -311,12 +310,12 @@ impl Fact {
     }
 }
 
-/// Returns a text as a fact keeps it: lines end alike, no spaces around it.
+/// Normalizes a fact's text: uniform line breaks, trimmed.
 pub(crate) fn clean(content: &str) -> String {
     content.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
 }
 
-/// Returns the headline that a text gives by itself.
+/// Returns the default headline of a text.
 pub(crate) fn headline(content: &str) -> String {
     let first = content.lines().next().unwrap_or_default().trim();
     crate::text::beginning(first, MAX_TITLE_CHARS).trim().to_owned()

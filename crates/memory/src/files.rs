@@ -1,6 +1,6 @@
-//! A user's folder on the disk: its lock, its files, and changes of several files that happen whole or not at all.
+//! A user's folder on disk: its lock, its files, and atomic changes of several files.
 //!
-//! Deliberately absent: what the files mean.
+//! Deliberately absent: the contents of the files.
 
 mod folder;
 mod journal;

@@ -1,5 +1,5 @@
-//! Forgetting for good: a fact's file, what it had replaced or what said the same, its evidence, its traces in records, the
-//! sentences of summaries that speak of it, and all that in a backup of version 1.0. Nothing of it stays.
+//! Forgets permanently: a fact's file, the facts that it replaced or that say the same, its evidence, its traces in
+//! records, the sentences of summaries about it, and the same in a backup of version 1.0. Nothing remains.
 
 use crate::{
     about::Subject,
@@ -17,18 +17,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files that go or change so that facts are forgotten.
+/// Files to remove or rewrite in order to forget facts.
 pub(crate) struct Forgetting {
-    /// Facts that are gone: those asked for, and those that they had replaced.
+    /// Forgotten facts: the requested ones, and the ones that they had replaced.
     ids: Vec<FactId>,
     removed: Vec<PathBuf>,
     rewritten: BTreeMap<PathBuf, Vec<u8>>,
-    /// What the facts are about.
+    /// The subjects of the facts.
     subjects: Vec<Subject>,
 }
 
 impl Forgetting {
-    /// Works out what is to be done. Facts that left no trace are left out.
+    /// Determines the necessary changes. Facts without any trace are omitted.
     pub(crate) fn plan(
         folder: &UserFolder,
         bucket: &FactBucket<'_>,
@@ -54,7 +54,7 @@ impl Forgetting {
             plan.subjects.extend(said.iter().map(|fact| Subject::of(&fact.content)));
             let same = superseded.iter().filter(|old| said.iter().any(|fact| fact.says(&old.fact.content)));
             open.extend(same.map(|old| old.fact.id.clone()));
-            // A merged fact names its sources; one that took another's place is named by it.
+            // A merged fact names its sources; a superseded fact names its replacement.
             let sources = fact.into_iter().flat_map(|fact| &fact.consolidated_from);
             open.extend(
                 sources.filter_map(|id| FactId::new(id).ok()).filter(|id| bucket_has(id, &superseded)),
@@ -82,7 +82,7 @@ impl Forgetting {
         Ok(plan)
     }
 
-    /// Takes the facts out of copies from before a migration. A copy that cannot be understood goes as a whole.
+    /// Removes the facts from copies made before a migration. An unreadable copy is removed entirely.
     fn scrub_backups(
         &mut self,
         folder: &UserFolder,
@@ -104,7 +104,7 @@ impl Forgetting {
         Ok(())
     }
 
-    /// Returns a backup without the facts: `None` if it cannot be understood, `Some(None)` if it has none of them.
+    /// Returns a backup without the facts: `None` if it cannot be parsed, `Some(None)` if it has none of the facts.
     fn scrubbed(&self, bytes: &[u8], texts: &HashSet<String>) -> Option<Option<Vec<u8>>> {
         let mut document: Value = serde_json::from_slice(bytes).ok()?;
         let mut is_changed = false;
@@ -132,7 +132,7 @@ impl Forgetting {
         Some(is_changed.then(|| serde_json::to_vec_pretty(&document).ok()).flatten())
     }
 
-    /// Takes the sentences out of a text that speak of the facts. `None` if there are none.
+    /// Removes the sentences about the facts from a text. Returns `None` if there are none.
     pub(crate) fn cut_from(&self, text: &str) -> Option<String> {
         let cut = |now: Option<String>, subject: &Subject| {
             let next = subject.cut_from(now.as_deref().unwrap_or(text));
@@ -145,7 +145,7 @@ impl Forgetting {
         self.ids.is_empty()
     }
 
-    /// Lists the facts that are gone.
+    /// Lists the forgotten facts.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &FactId> {
         self.ids.iter()
     }
@@ -168,7 +168,7 @@ fn bucket_has(id: &FactId, superseded: &[crate::changes::SupersededFact]) -> boo
     superseded.iter().any(|old| old.fact.id == *id)
 }
 
-/// Lists every file of a user's memory below a folder that belongs to an agent, for a clearing of everything.
+/// Lists every memory file below an agent's folder, for clearing everything.
 pub(crate) fn everything(folder: &UserFolder, agent: &str) -> Result<Vec<PathBuf>, MemoryError> {
     let metadata = crate::files::metadata_folder(agent);
     let mut files = Vec::new();

@@ -1,6 +1,7 @@
-//! Memory as a model reads it: DeerFlow's text of summaries and facts, within a budget.
+//! Memory as text for a model: DeerFlow's text of summaries and facts, within a budget.
 //!
-//! Deliberately absent: which facts fit a question. The caller searches, and hands in the pinned facts and what it found.
+//! Deliberately absent: the choice of facts for a question. The caller searches and passes the pinned and the found
+//! facts.
 
 use crate::{
     document::MemoryDocument,
@@ -12,7 +13,7 @@ use crate::{
 };
 use std::cmp::Ordering;
 
-/// Share of a budget to which sections are cut, in percent, so that the mark of the cut fits.
+/// Share of a budget that sections are cut to, in percent, so that the mark of the cut fits.
 const CUT_PERCENT: usize = 95;
 const CUT_MARK: &str = "\n...";
 
@@ -36,17 +37,17 @@ const SECTIONS: [(&str, [(&str, SummaryKey); 3]); 2] = [
     ),
 ];
 
-/// Whose memory it is.
+/// Owner of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// One person's.
+    /// One person.
     #[default]
     Person,
-    /// A room's, in which each fact names its person.
+    /// A room, whose facts name their authors.
     Room,
 }
 
-/// Memory as text, and the facts in it: what was used for an answer.
+/// Memory as text, and the facts in it, which count as used for an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InjectedMemory {
     /// The text; empty if there is nothing.
@@ -55,7 +56,8 @@ pub struct InjectedMemory {
     pub facts: Vec<FactId>,
 }
 
-/// Returns the facts that are shown whatever the question is: of guaranteed categories, then the most certain, 15 at most.
+/// Returns the facts that are included for any question: those of guaranteed categories, then the most certain, up to
+/// the limit.
 #[must_use]
 pub fn pinned<'a>(document: &'a MemoryDocument, options: &MemoryOptions) -> Vec<&'a Fact> {
     let mut facts: Vec<&Fact> = document.facts.iter().collect();
@@ -76,9 +78,9 @@ fn is_guaranteed(fact: &Fact, options: &MemoryOptions) -> bool {
     options.guaranteed_categories.iter().any(|name| name == fact.category.label())
 }
 
-/// Writes memory as text. Facts of guaranteed categories come first and have a budget of their own; the others keep the
-/// caller's order. One that does not fit is left out, and a shorter one after it may fit. If summaries leave no room, they
-/// are cut, never a fact.
+/// Renders memory as text. Facts of guaranteed categories come first and have a budget of their own; the others keep
+/// the caller's order. A fact that does not fit is left out, and a shorter one after it may fit. If summaries leave no
+/// room, they are cut instead of facts.
 #[must_use]
 pub fn inject(
     summaries: &Summaries,
@@ -104,7 +106,7 @@ pub fn inject(
     InjectedMemory { text: parts.join("\n\n"), facts: chosen.iter().map(|fact| fact.id.clone()).collect() }
 }
 
-/// Chooses facts that fit. Returns them, the tokens that they take, and the others.
+/// Chooses facts that fit. Returns them, their tokens, and the other facts.
 fn fit<'a>(facts: &[&'a Fact], budget: usize, kind: MemoryKind) -> (Vec<&'a Fact>, usize, Vec<&'a Fact>) {
     let (mut chosen, mut used, mut left) = (Vec::new(), 0, Vec::new());
     for fact in facts {
@@ -135,7 +137,7 @@ fn line(fact: &Fact, kind: MemoryKind) -> String {
     format!("- {head} {author}{}{avoid}", one_line(&fact.content))
 }
 
-/// Escapes a text and puts it on one line, so that it cannot pass for another fact.
+/// Escapes a text and puts it on one line, so that it cannot imitate another fact.
 fn one_line(text: &str) -> String {
     escape(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -152,7 +154,7 @@ fn sections(summaries: &Summaries) -> String {
     SECTIONS.iter().filter_map(section).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Cuts a text to a budget, with a mark. Nothing is left of it if there is no room for more than the mark.
+/// Cuts a text to a budget, with a mark. The result is empty if only the mark would fit.
 fn cut(text: &str, budget: usize) -> String {
     let length = text.chars().count();
     let share = length * budget / count_tokens(text).max(1) * CUT_PERCENT / 100;

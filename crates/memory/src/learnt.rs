@@ -1,4 +1,4 @@
-//! How far conversations were read, as it stands beside the facts that were learnt from them.
+//! How far conversations were read, stored beside the facts that were learnt from them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,11 @@
-//! What an agent remembers of people: facts in DeerFlow's files, and recall by search.
+//! An agent's memory of users: facts in DeerFlow's files, and recall by search.
 //!
-//! [`MemoryStore`] reads and changes the files, under DeerFlow's lock and in its formats, so that both programs can work on
-//! one home in turn. [`extract`] turns a conversation and a model's answer into changes of it; [`inject`](fn@inject) writes it
-//! as text for a model.
+//! [`MemoryStore`] reads and changes the files, under DeerFlow's lock and in its formats, so that both programs can use
+//! one home in turn. [`extract`] turns a conversation and a model's answer into changes; [`inject`](fn@inject) renders
+//! memory as text for a model.
 //!
-//! Deliberately absent: models (a caller asks one and hands its answer in), chats, and a clock (callers pass the time).
+//! Deliberately absent: models (the caller calls one and passes its answer), chats, and a clock (callers pass the
+//! time).
 
 mod about;
 mod bucket;

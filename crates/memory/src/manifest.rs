@@ -1,4 +1,4 @@
-//! `memory.json`: a user's summaries and the revision of their whole memory. Since version 2.0 it has no facts.
+//! `memory.json`: a user's summaries and the revision of their whole memory. Since version 2.0 it contains no facts.
 
 use crate::{
     error::MemoryError,
@@ -11,19 +11,19 @@ use std::path::Path;
 
 const VERSION: &str = "2.0";
 
-/// The file's contents. What pudu does not know stays in `raw`.
+/// The file's contents. Unknown keys stay in `raw`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifest {
     raw: Map<String, Value>,
 }
 
 impl Manifest {
-    /// Reads a user's. `None` if there is none.
+    /// Reads a user's manifest. Returns `None` if it does not exist.
     pub(crate) fn read(folder: &UserFolder) -> Result<Option<Self>, MemoryError> {
         Self::read_file(folder, Path::new(MANIFEST))
     }
 
-    /// Reads one that stands somewhere else.
+    /// Reads a manifest from another path.
     pub(crate) fn read_file(folder: &UserFolder, file: &Path) -> Result<Option<Self>, MemoryError> {
         let Some(bytes) = folder.read(file)? else { return Ok(None) };
         let raw = serde_json::from_slice(&bytes)
@@ -31,7 +31,7 @@ impl Manifest {
         Ok(Some(Self { raw }))
     }
 
-    /// Whether it is of an earlier version.
+    /// Whether it has an older version.
     pub(crate) fn is_old(&self) -> bool {
         self.raw.contains_key("facts") || self.raw.get("version").and_then(Value::as_str) != Some(VERSION)
     }
@@ -48,12 +48,12 @@ impl Manifest {
         Summaries::read(&self.raw)
     }
 
-    /// Returns it as a document, with facts if it is of version 1.0.
+    /// Returns it as a document, which has facts in version 1.0.
     pub(crate) fn document(&self) -> Value {
         Value::Object(self.raw.clone())
     }
 
-    /// Returns the file's next text.
+    /// Returns the file's next contents.
     pub(crate) fn next(&self, revision: u64, summaries: &Summaries, now: FactTime) -> String {
         let mut raw = Map::new();
         raw.insert("version".to_owned(), json!(VERSION));

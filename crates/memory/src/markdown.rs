@@ -1,6 +1,6 @@
-//! A fact as a Markdown file: YAML between two lines `---`, a headline, and the text. DeerFlow writes and reads the same.
+//! A fact as a Markdown file: YAML between two lines `---`, a headline, and the text, in DeerFlow's format.
 //!
-//! Written values are JSON, which is YAML, too: a text always stands in quotes, so that no reader takes a time for a time.
+//! Values are written as JSON, which is also YAML: strings are always quoted, so that no reader parses one as a time.
 
 use crate::{
     fact::{Fact, FactCategory, FactId, FactSource, clean, headline},
@@ -15,18 +15,18 @@ use serde_saphyr::{budget, options};
 
 /// Maximum size of a fact's file, in bytes.
 pub(crate) const MAX_FACT_FILE_BYTES: usize = 256 * 1024;
-/// The only state that a fact's file may be in.
+/// The only allowed state of a fact's file.
 const ACTIVE: &str = "active";
 /// Version of the format.
 const SCHEMA_VERSION: u32 = 2;
 
-/// The head of a fact's file: its keys in their order.
+/// The head of a fact's file: its keys in order.
 pub(crate) type FactHead = IndexMap<String, Value>;
 
-/// Reads a fact's file.
+/// Parses a fact's file.
 ///
 /// # Errors
-/// When it is not a fact of this name, user and agent; the text says why.
+/// When it is not a fact with this name, user and agent; the text has the reason.
 pub(crate) fn read(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let (mut head, body) = split(bytes)?;
     match take_text(&mut head, "status")?.as_deref() {
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact
     fact(head, body, stem, scope)
 }
 
-/// Reads a file that was put aside: the fact, and the keys that say why stay among its unknown ones.
+/// Parses the file of a superseded fact: the keys with the reason stay among its unknown ones.
 pub(crate) fn read_superseded(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let (mut head, body) = split(bytes)?;
     head.shift_remove("status");
@@ -81,7 +81,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         .map_err(|error| format!("its head is not YAML ({error})"))
 }
 
-/// Keys whose values are texts, or hold some.
+/// Keys whose values are or contain strings.
 const TEXT_KEYS: [&str; 9] = [
     "id",
     "category",
@@ -94,8 +94,8 @@ const TEXT_KEYS: [&str; 9] = [
     "agent_name",
 ];
 
-/// Whether a text was taken for a number or the like. Programs that write YAML 1.1, as DeerFlow does, leave texts such as
-/// `1e3` and `0o17` without quotes, which are numbers in YAML 1.2.
+/// Whether a string was parsed as another type. Programs that write YAML 1.1, such as DeerFlow, do not quote strings
+/// such as `1e3` and `0o17`, which are numbers in YAML 1.2.
 fn is_misread(value: &Value) -> bool {
     match value {
         Value::Number(_) | Value::Bool(_) => true,
@@ -105,7 +105,7 @@ fn is_misread(value: &Value) -> bool {
     }
 }
 
-/// The same keys, read as the texts that stand there.
+/// The same keys, parsed as strings.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TextHead {
@@ -174,7 +174,7 @@ fn fact(mut head: FactHead, body: &str, stem: &str, scope: &MemoryScope) -> Resu
     })
 }
 
-/// Checks that a file stands where it says that it belongs, and returns the user's raw id.
+/// Checks that a file's owner and name match its path, and returns the user's raw id.
 fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<Option<String>, String> {
     let Some(Value::String(id)) = head.shift_remove("id") else { return Err("`id` is missing".to_owned()) };
     if id != stem {
@@ -257,17 +257,17 @@ fn take_source(head: &mut FactHead) -> Result<FactSource, String> {
     }
 }
 
-/// Writes a fact's file, and makes sure that it will be read.
+/// Renders a fact's file, and checks that it can be parsed.
 ///
 /// # Errors
-/// When it would not be: it is too large, or keys that pudu does not know are too deep.
+/// When it cannot: it is too large, or unknown keys are nested too deep.
 pub(crate) fn write(fact: &Fact, scope: &MemoryScope) -> Result<String, String> {
     let text = render(fact, scope, ACTIVE, &[]);
     read(text.as_bytes(), fact.id.as_str(), scope)?;
     Ok(text)
 }
 
-/// Writes the file of a fact that is put aside, with more keys that say why.
+/// Renders the file of a superseded fact, with additional keys for the reason.
 pub(crate) fn write_superseded(fact: &Fact, scope: &MemoryScope, why: &[(&str, Value)]) -> String {
     render(fact, scope, "superseded", why)
 }
@@ -288,7 +288,7 @@ fn render(fact: &Fact, scope: &MemoryScope, status: &str, more: &[(&str, Value)]
     format!("---\n{head}---\n\n# {}\n\n{}\n", fact.headline().replace('\n', " "), fact.content)
 }
 
-/// Lists the known keys in DeerFlow's order. Optional ones without a value are left out.
+/// Lists the known keys in DeerFlow's order, without optional ones that have no value.
 fn keys(fact: &Fact, scope: &MemoryScope, status: &str) -> Vec<(&'static str, Value)> {
     let time = |time: FactTime| json!(time.to_string());
     let mut keys = vec![
@@ -324,7 +324,7 @@ fn line(head: &mut String, key: &str, value: &Value) {
     head.push_str(&format!("{key}: {}\n", printable(value)));
 }
 
-/// Writes JSON that is YAML, too: characters that YAML does not allow are escaped, and small numbers have no exponent.
+/// Writes JSON that is also YAML: characters that YAML does not allow are escaped, and small numbers have no exponent.
 fn printable(value: &Value) -> String {
     if let Some(number) = value.as_f64().filter(|_| value.is_f64()) {
         let text = number.to_string();

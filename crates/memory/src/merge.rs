@@ -1,10 +1,10 @@
-//! One person's two memories become one: what is remembered of a user goes to another one, who is the same person.
+//! Merges two memories of the same person: the source user's memory is added to the target user's.
 //!
-//! Facts come with their evidence, and those that were put aside stay so, the newest first, as far as there is room: how
-//! many there was none for is logged. What the other one remembers already is not remembered twice, and how far
-//! conversations were read comes, too. Of summaries both stand: the other's sentences first, then those that it does not have, as far as
-//! there is room. Each agent's facts go in one transaction, and the source is emptied last, so that a death in between
-//! loses nothing, and doing it again doubles nothing. Files that cannot be read stay where they are.
+//! Facts are moved with their evidence. Superseded facts are moved as such, newest first, as far as there is room; the
+//! number of omitted ones is logged. Facts that the target already has are not duplicated, and the marks of how far
+//! conversations were read are moved, too. Summaries are joined: the target's sentences first, then the source's new
+//! ones, as far as there is room. Each agent's facts are moved in one transaction, and the source is emptied last, so a
+//! crash in between loses nothing, and repeating the merge duplicates nothing. Unreadable files stay in place.
 
 use crate::{
     bucket::FactBucket,
@@ -25,7 +25,7 @@ use crate::{
 use pudu_base::UserId;
 use std::collections::HashSet;
 
-/// A memory after another one was merged into it.
+/// A memory after merging another one into it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergedMemory {
     /// The changes of each agent's facts, for a search index.
@@ -33,11 +33,11 @@ pub struct MergedMemory {
 }
 
 impl MemoryStore {
-    /// Merges what all agents remember of a user into what they remember of another one, and empties the first.
-    /// `now` is in milliseconds since 1970.
+    /// Merges all agents' memory of a source user into that of a target user, and empties the source. `now` is in
+    /// milliseconds since 1970.
     ///
     /// # Errors
-    /// Those of [`MemoryStore::change`], of either user. Merging again goes on where it failed.
+    /// Those of [`MemoryStore::change`], of either user. Merging again continues where it failed.
     pub fn merge(&self, source: &UserId, target: &UserId, now: i64) -> Result<MergedMemory, MemoryError> {
         let at = FactTime::from_millis(now);
         let Some(from) = UserFolder::open(&self.home, source)?.filter(|_| source != target) else {
@@ -47,7 +47,7 @@ impl MemoryStore {
             return Ok(MergedMemory::default());
         }
         let into = UserFolder::create(&self.home, target)?;
-        // In one order, so that two that merge crosswise wait for each other and not for ever.
+        // Locked in a fixed order, so that two opposite merges do not deadlock.
         let mut folders = [(source, &from), (target, &into)];
         folders.sort_by_key(|(user, _)| *user);
         let wait = self.options().lock_timeout;
@@ -78,7 +78,7 @@ impl Merging<'_> {
         let mut agents = migrate::agents(self.from)?;
         let default = crate::scope::DEFAULT_AGENT.to_owned();
         if !agents.contains(&default) {
-            // The summaries are nobody's, and go with it.
+            // The summaries belong to no agent and are moved with the default one.
             agents.push(default);
         }
         let agents = agents.iter().map(|agent| self.agent(agent)).collect::<Result<_, _>>()?;
@@ -99,7 +99,7 @@ impl Merging<'_> {
         Ok(done)
     }
 
-    /// Brings what was put aside, and puts aside what found no room among the facts.
+    /// Moves superseded facts, and supersedes the facts that found no room.
     fn put_aside(
         &self,
         old: &MemoryScope,
@@ -133,11 +133,11 @@ impl Merging<'_> {
     }
 }
 
-/// Gives facts other names where theirs are another fact's in the new place.
+/// Renames facts whose names another fact has in the target.
 fn renamed(facts: &[Fact], document: &MemoryDocument, is_there: impl Fn(&FactId) -> bool) -> Vec<Fact> {
     let mut taken: HashSet<FactId> = facts.iter().map(|fact| fact.id.clone()).collect();
     let mut renamed = Vec::new();
-    // What the other one remembers already is not looked at: it would take the place of the fact with its name.
+    // Facts that the target already has are skipped: they would take the place of the fact with their name.
     for fact in facts.iter().filter(|fact| document.saying(&fact.content).is_none()) {
         let mut fact = fact.clone();
         if document.fact(&fact.id).is_some() || is_there(&fact.id) {
@@ -149,7 +149,7 @@ fn renamed(facts: &[Fact], document: &MemoryDocument, is_there: impl Fn(&FactId)
     renamed
 }
 
-/// Joins summaries: to those of the target come the sentences of the source that it does not have.
+/// Joins summaries: the source's new sentences are appended to the target's.
 fn joined(target: &Summaries, source: &Summaries, max_chars: usize) -> Vec<(SummaryKey, String)> {
     let join = |key: SummaryKey| {
         let (ours, theirs) = (&target.get(key).text, &source.get(key).text);

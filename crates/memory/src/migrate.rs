@@ -1,7 +1,7 @@
-//! Memory of version 1.0 becomes 2.0 when it is first read, as in DeerFlow: facts leave `memory.json` for files of their own,
-//! an agent's own `memory.json` goes into its folder, and what was there stays as `memory.json.v1.bak`.
+//! Migrates memory of version 1.0 to 2.0 when it is first read, as DeerFlow does: facts move from `memory.json` to
+//! separate files, an agent's own `memory.json` moves to its folder, and the original stays as `memory.json.v1.bak`.
 //!
-//! Items that are no facts are left to the backup. A fact whose name is taken by another one gets a new name.
+//! Items that are not facts only stay in the backup. A fact whose name is taken gets a new name.
 
 use crate::{
     bucket::FactBucket,
@@ -21,12 +21,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Ending of a file's copy from before its migration.
+/// Extension of a file's copy from before its migration.
 pub(crate) const BACKUP_ENDING: &str = ".v1.bak";
-/// The name under which an earlier DeerFlow kept the facts of the agent without a name.
+/// The folder in which an earlier DeerFlow stored the facts of the agent without a name.
 const OLD_DEFAULT_AGENT: &str = "lead-agent";
 
-/// Migrates what is left of version 1.0. The caller holds the lock.
+/// Migrates remaining data of version 1.0. The caller holds the lock.
 pub(crate) fn migrate(folder: &UserFolder, user: &UserId, now: FactTime) -> Result<(), MemoryError> {
     if Manifest::read(folder)?.is_some_and(|manifest| manifest.is_old()) {
         Migration { folder, scope: &MemoryScope::of(user.clone()), now }.run(Path::new(MANIFEST))?;
@@ -48,12 +48,12 @@ pub(crate) fn agents(folder: &UserFolder) -> Result<Vec<String>, MemoryError> {
     Ok(agents)
 }
 
-/// Returns the place of an agent's own `memory.json` of version 1.0.
+/// Returns the path of an agent's own `memory.json` of version 1.0.
 pub(crate) fn agent_manifest(agent: &str) -> PathBuf {
     Path::new("agents").join(agent).join(MANIFEST)
 }
 
-/// Returns the place of a file's copy from before its migration.
+/// Returns the path of a file's copy from before its migration.
 pub(crate) fn backup(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(BACKUP_ENDING);
@@ -91,7 +91,7 @@ impl Migration<'_> {
         transaction.commit(self.folder)
     }
 
-    /// Keeps the file as it is. A copy that says something else is of another migration, and is never overwritten.
+    /// Backs the file up. A different copy is from another migration and is never overwritten.
     fn keep_backup(&self, transaction: &mut FileTransaction, file: &Path) -> Result<(), MemoryError> {
         let copy = backup(file);
         let bytes = self.folder.read(file)?.unwrap_or_default();
@@ -130,7 +130,7 @@ impl Migration<'_> {
     }
 }
 
-/// Joins summaries. Two that say different things are a conflict.
+/// Joins summaries. Two different texts are a conflict.
 fn merge(mut current: Summaries, old: &Summaries) -> Result<Summaries, SummaryKey> {
     for key in SummaryKey::ALL {
         let (ours, theirs) = (current.get(key), old.get(key));
@@ -145,8 +145,8 @@ fn merge(mut current: Summaries, old: &Summaries) -> Result<Summaries, SummaryKe
     Ok(current)
 }
 
-/// Moves the facts of an earlier default agent. One that has a `config.yaml` is a custom agent of that name, and one with
-/// files that nobody knows is left alone.
+/// Moves the facts of an earlier default agent. A folder with a `config.yaml` is a custom agent of that name, and one
+/// with unknown files is left unchanged.
 fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result<(), MemoryError> {
     let children = folder.list(Path::new("agents").join(OLD_DEFAULT_AGENT))?;
     let known = |name: &String| matches!(name.as_str(), "facts" | ".metadata") || name.starts_with(MANIFEST);
@@ -157,7 +157,7 @@ fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result
     let old = FactBucket::new(folder, &old_scope);
     let scope = MemoryScope::of(user.clone());
     let (mut facts, _) = old.read()?;
-    // There is no backup of these: one that could not be read in its new place stays.
+    // There is no backup, so a fact that could not be read in its new place stays.
     facts.retain(|fact| markdown::write(fact, &scope).is_ok());
     if facts.is_empty() {
         return Ok(());

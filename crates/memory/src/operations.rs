@@ -1,4 +1,4 @@
-//! Single requests of a person or a tool: add, change, forget, clear, export, import.
+//! Single requests of a user or a tool: add, change, forget, clear, export, import.
 
 use crate::{
     bucket::FactBucket,
@@ -24,7 +24,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A fact that somebody asks to store.
+/// A fact to be stored on request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewFact {
     /// Its text.
@@ -33,13 +33,13 @@ pub struct NewFact {
     pub category: FactCategory,
     /// Its certainty, from 0 to 1; DeerFlow's default is 0.5.
     pub confidence: f64,
-    /// Way by which it came.
+    /// Where it came from.
     pub source: FactSource,
     /// Evidence.
     pub origin: Option<FactOrigin>,
 }
 
-/// New values of a fact. Those that are missing stay.
+/// New values of a fact. Missing ones stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FactEdit {
     /// Its text.
@@ -48,15 +48,15 @@ pub struct FactEdit {
     pub category: Option<FactCategory>,
     /// Its certainty, from 0 to 1.
     pub confidence: Option<f64>,
-    /// The revision that the writer read; another one is a conflict.
+    /// The revision that the writer read; a different one is a conflict.
     pub revision: Option<u64>,
 }
 
 impl MemoryStore {
-    /// Stores a fact, and returns its name with what was done.
+    /// Stores a fact, and returns its name and the applied changes.
     ///
     /// # Errors
-    /// When it is empty, too long, remembered already or worth less than all others of a full memory, and those of
+    /// When it is empty, too long, already known or less valuable than all others of a full memory, and those of
     /// [`MemoryStore::change`].
     pub fn add(
         &self,
@@ -91,7 +91,7 @@ impl MemoryStore {
     /// Changes a fact.
     ///
     /// # Errors
-    /// When there is none, its new text is empty, too long or another fact's, its revision is another one, and those of
+    /// When it does not exist, its new text is empty, too long or another fact's, its revision differs, and those of
     /// [`MemoryStore::change`].
     pub fn update(
         &self,
@@ -124,11 +124,11 @@ impl MemoryStore {
         })
     }
 
-    /// Deletes facts for good: their files, those that they had replaced, every trace in records and backups, and the
-    /// sentences of summaries that speak of them. `forgotten` in the result lists what a search index has to drop.
+    /// Deletes facts permanently: their files, the facts that they replaced, every trace in records and backups, and
+    /// the sentences of summaries about them. `forgotten` in the result lists the facts to drop from a search index.
     ///
     /// # Errors
-    /// When none of them is there, and those of [`MemoryStore::change`].
+    /// When none of them exists, and those of [`MemoryStore::change`].
     pub fn forget(&self, scope: &MemoryScope, ids: &[FactId], now: i64) -> Result<Committed, MemoryError> {
         let changes = Changes { forgotten: ids.to_vec(), ..Changes::default() };
         let committed = self.change(scope, now, |_| Ok(changes))?;
@@ -140,17 +140,17 @@ impl MemoryStore {
         }
     }
 
-    /// Deletes everything that all agents remember of a user: facts, what was put aside, records, backups and summaries.
-    /// Agents themselves stay. Returns the facts that were there, each with its agent.
+    /// Deletes everything that all agents remember of a user: facts, superseded facts, records, backups and summaries.
+    /// The agents themselves are kept. Returns the deleted facts, each with its agent.
     ///
     /// # Errors
-    /// Those of [`MemoryStore::change`], but for a migration, which is not needed for this.
+    /// Those of [`MemoryStore::change`], except for migrations, which are not needed here.
     pub fn clear(&self, user: &UserId, now: i64) -> Result<Vec<(String, FactId)>, MemoryError> {
         let at = FactTime::from_millis(now);
         self.locked_as_it_is(user, |folder| remove_all(folder, user, at, |_| false))
     }
 
-    /// Deletes what was merged into another user's memory. Facts that cannot be read stay. The caller holds the lock.
+    /// Deletes memory that was merged into another user's. Unreadable facts are kept. The caller holds the lock.
     pub(crate) fn empty(&self, folder: &UserFolder, user: &UserId, at: FactTime) -> Result<(), MemoryError> {
         let mut broken = HashSet::new();
         for agent in migrate::agents(folder)? {
@@ -169,8 +169,8 @@ impl MemoryStore {
         Ok(self.read(scope, now)?.to_json(DocumentDetail::Full))
     }
 
-    /// Replaces what an agent remembers by a document: of DeerFlow, of an export, of version 1.0. Facts that it does not
-    /// have are deleted for good. An own export can be imported at any time.
+    /// Replaces an agent's memory of a user with a document: from DeerFlow, an export, or version 1.0. Facts missing
+    /// from it are deleted permanently. pudu's own exports can always be imported.
     ///
     /// # Errors
     /// When it is not such a document, and those of [`MemoryStore::change`].
@@ -187,8 +187,8 @@ impl MemoryStore {
         self.change(scope, now, |document| Ok(replacement(document, imported)))
     }
 
-    /// Deletes facts for good that were neither confirmed nor changed since a time, and those put aside before it, both in
-    /// milliseconds since 1970.
+    /// Deletes facts permanently that were neither confirmed nor changed since `before`, and the ones that were
+    /// superseded before it. Times are in milliseconds since 1970.
     ///
     /// # Errors
     /// Those of [`MemoryStore::change`].
@@ -223,8 +223,8 @@ impl MemoryStore {
     }
 }
 
-/// Removes all files of a user's memory but for facts that are spared, and returns the facts that are gone. Neither a
-/// broken nor an old manifest stops this. The caller holds the lock.
+/// Removes all files of a user's memory except for spared facts, and returns the removed facts. A broken or old
+/// manifest does not prevent this. The caller holds the lock.
 fn remove_all(
     folder: &UserFolder,
     user: &UserId,
@@ -257,7 +257,7 @@ fn remove_all(
     Ok(gone)
 }
 
-/// Works out how memory becomes what a document says.
+/// Determines the changes that turn memory into a document.
 fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes {
     let kept = |id: &FactId| imported.facts.iter().any(|fact| fact.id == *id);
     let forgotten = document.facts.iter().map(|fact| fact.id.clone()).filter(|id| !kept(id)).collect();
@@ -267,7 +267,7 @@ fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes
     Changes { summaries, facts, forgotten, keeps_all: true, ..Changes::default() }
 }
 
-/// Adds to an imported fact what the API does not show, where it says the same as the one that stands.
+/// Adds the fields that the API omits to an imported fact, if it says the same as the existing one.
 fn merged(old: Option<&Fact>, new: Fact) -> Fact {
     match old {
         Some(old) if old.content == new.content => Fact {

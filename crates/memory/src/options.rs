@@ -1,14 +1,14 @@
-//! Numbers that memory works by. The defaults are DeerFlow's.
+//! Limits and weights of memory. The defaults are DeerFlow's.
 
 use std::time::Duration;
 
-/// Rule by which facts give way when there are too many.
+/// Policy for evicting facts when there are too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
-    /// The least certain ones go.
+    /// Evicts the least certain facts.
     #[default]
     Confidence,
-    /// Those go that score least by certainty, freshness and use together (DeerFlow's `hybrid-v1`).
+    /// Evicts the facts with the lowest score of certainty, freshness and use (DeerFlow's `hybrid-v1`).
     Hybrid,
 }
 
@@ -23,10 +23,10 @@ impl EvictionPolicy {
     }
 }
 
-/// Numbers that memory works by.
+/// Limits and weights of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryOptions {
-    /// Wait for the lock.
+    /// Timeout of the lock.
     pub lock_timeout: Duration,
     /// Maximum number of facts of one agent for one user.
     pub max_facts: usize,
@@ -36,15 +36,15 @@ pub struct MemoryOptions {
     pub max_summary_chars: usize,
     /// Maximum number of superseded facts that are kept for one agent and user.
     pub max_superseded: usize,
-    /// Smallest certainty with which an extracted fact is stored.
+    /// Minimum confidence of an extracted fact.
     pub min_confidence: f64,
     /// Rule of eviction.
     pub eviction: EvictionPolicy,
-    /// Share of certainty, of freshness and of use in a score.
+    /// Weights of confidence, freshness and use in a score.
     pub eviction_weights: [f64; 3],
-    /// Days after which a confirmation counts half, and a use.
+    /// Days after which the weight of a confirmation halves, and of a use.
     pub eviction_half_lives: [f64; 2],
-    /// Share of the places that is kept for corrections, and how many at most.
+    /// Share of the places that is reserved for corrections, and its maximum.
     pub reserved_corrections: (f64, usize),
     /// Maximum number of entries in the record of evictions.
     pub max_audit_entries: usize,
@@ -54,13 +54,13 @@ pub struct MemoryOptions {
     pub guaranteed_categories: Vec<String>,
     /// Budget of those categories, in tokens.
     pub guaranteed_tokens: usize,
-    /// Maximum number of facts that are injected whatever the question is.
+    /// Maximum number of facts that are injected for any question.
     pub max_pinned: usize,
     /// Whether old facts are shown to the model for review.
     pub staleness_review: bool,
-    /// Age at which a fact is due for review if it does not say so itself, in days.
+    /// Default age at which a fact is due for review, in days.
     pub staleness_days: u32,
-    /// Number of such facts from which a review happens.
+    /// Number of such facts that triggers a review.
     pub staleness_min: usize,
     /// Maximum number of facts that one review removes.
     pub staleness_max_removals: usize,
@@ -72,7 +72,7 @@ pub struct MemoryOptions {
     pub max_extension_days: u32,
     /// Whether similar facts are offered to the model for merging.
     pub consolidation: bool,
-    /// Number of facts of one category from which they are offered.
+    /// Number of facts of one category from which on they are offered.
     pub consolidation_min: usize,
     /// Maximum number of merges by one answer.
     pub consolidation_max_groups: usize,

@@ -1,10 +1,11 @@
-//! What of a search goes into a prompt: the best facts and the best turns, half of the budget each.
+//! Chooses search results for a prompt: the best facts and the best turns, half of the budget each.
 //!
-//! Better nothing than something that does not fit: a hit that has too little of the question is left out, however much
-//! room there is, and so is a turn that only asks. A question about the person needs less to be answered from memory than one about
-//! the world. A thread is not given the same line twice.
+//! A hit that shares too little with the question is left out, however much room there is, and so is a turn that only
+//! asks. A question about the person needs less in common with memory than one about the world. A thread does not get
+//! the same line twice.
 //!
-//! Deliberately absent: the search itself (the store's), pinned facts, summaries, and where in a prompt the text stands.
+//! Deliberately absent: the search itself (the store's), pinned facts, summaries, and the place of the text in a
+//! prompt.
 
 mod line;
 mod question;
@@ -16,17 +17,17 @@ use jiff::tz::TimeZone;
 use pudu_store::{RecallHit, RecallHits, RecallKind, RecallLimits};
 use std::collections::{HashMap, HashSet};
 
-/// How many hits to ask the store for: more than a budget of 2,000 tokens takes.
+/// Number of hits to request from the store: more than fit into a budget of 2,000 tokens.
 pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 60, turns: 60 };
 
-/// Smallest share of a question about the person that a hit has, with one of its words and with more.
+/// Minimum share of a question about the person in a hit, with one of its words and with more.
 const MIN_SHARES_OF_OWN: (f64, f64) = (0.25, 0.1);
-/// The same for any other question. They are large, since everyday words are in every memory.
+/// The same for any other question: higher, because common words are in every memory.
 const MIN_SHARES: (f64, f64) = (0.6, 0.4);
-/// A hit has this share of the score of the best of its kind.
+/// Minimum score of a hit relative to the best of its kind.
 const MIN_SHARE_OF_BEST: f64 = 0.05;
 
-/// Names a fact or a turn that was given to a thread.
+/// Identifies a fact or a turn that was given to a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecalledId {
     /// Fact or turn.
@@ -35,34 +36,34 @@ pub struct RecalledId {
     pub doc: String,
 }
 
-/// How much is told, and how.
+/// Budget of recall, and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct RecallBudget<'b> {
     /// The question.
     pub question: &'b str,
-    /// Tokens of all lines together, as [`count_tokens`] counts them.
+    /// Total tokens of all lines, as counted by [`count_tokens`].
     pub tokens: usize,
-    /// What the thread was given before, and the messages that it has before its eyes anyhow.
+    /// Items that the thread was given before, and the messages that it contains anyway.
     pub given: &'b HashSet<RecalledId>,
     /// The time zone of the dates.
     pub zone: &'b TimeZone,
 }
 
-/// What is told of memory.
+/// The recalled part of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecalledMemory {
-    /// Lines of facts, the best first, escaped as they may stand between tags.
+    /// Lines of facts, best first, escaped for use between tags.
     pub facts: Vec<String>,
     /// Lines of turns, likewise.
     pub turns: Vec<String>,
-    /// All that is in the lines, facts first: from now on the thread was given it.
+    /// All items in the lines, facts first: they now count as given to the thread.
     pub ids: Vec<RecalledId>,
     /// Tokens of the lines.
     pub tokens: usize,
 }
 
-/// Chooses what is told. Facts are those of the memory as it is now: a hit whose fact is not among them is not told, and
-/// the text is the fact's own. The same arguments give the same result.
+/// Chooses the recalled lines. `facts` are the current memory: a hit without a current fact is omitted, and the text is
+/// the fact's own. The same arguments give the same result.
 #[must_use]
 pub fn choose_recalled(
     hits: &RecallHits,
@@ -70,7 +71,7 @@ pub fn choose_recalled(
     budget: &RecallBudget<'_>,
 ) -> RecalledMemory {
     let is_personal = question::is_personal(budget.question);
-    // Of a question about the world each line has to answer it; of one about the person, one has to.
+    // For a question about the world each line has to answer it; for one about the person, one has to.
     let fits = |hit: &&RecallHit| is_personal || answers(hit, is_personal);
     let facts_found = || hits.facts.iter().filter(fits);
     let turns_found = || hits.turns.iter().filter(|turn| states_something(&turn.text)).filter(fits);
@@ -85,7 +86,7 @@ pub fn choose_recalled(
     let mut left = budget.tokens;
     left -= facts.take(budget.tokens / 2);
     left -= turns.take(left);
-    // What the turns left over.
+    // The tokens that turns left unused.
     left -= facts.take(left);
     let ids = facts.taken.iter().chain(&turns.taken).map(|line| line.id.clone()).collect();
     RecalledMemory { facts: facts.lines(), turns: turns.lines(), ids, tokens: budget.tokens - left }
@@ -95,7 +96,7 @@ pub fn choose_recalled(
 fn answers(hit: &RecallHit, is_personal: bool) -> bool {
     let (one, more) = if is_personal { MIN_SHARES_OF_OWN } else { MIN_SHARES };
     let least = match hit.matched {
-        // A single character: too little for a question about the world.
+        // A single character is too little for a question about the world.
         0 if is_personal => one,
         0 => f64::INFINITY,
         1 => one,
@@ -104,14 +105,14 @@ fn answers(hit: &RecallHit, is_personal: bool) -> bool {
     hit.named || hit.share >= least
 }
 
-/// A line that may be told.
+/// A candidate line.
 struct RecallLine {
     id: RecalledId,
     text: String,
     tokens: usize,
 }
 
-/// The lines of one kind, the best first.
+/// The lines of one kind, best first.
 struct RecallSide {
     waiting: Vec<RecallLine>,
     taken: Vec<RecallLine>,
@@ -127,19 +128,19 @@ impl RecallSide {
         let mut seen = HashSet::new();
         let line = |hit: &RecallHit| {
             let id = RecalledId { kind: hit.kind, doc: hit.doc.clone() };
-            // An entry with stray characters of the question alone is used only if the question names its author.
+            // An entry that shares only stray characters with the question is used only if the question names its
+            // author.
             let about = hit.share > 0.0 || hit.named;
             let fits = about && hit.score >= best * MIN_SHARE_OF_BEST && !given.contains(&id);
             let text = render(hit).filter(|_| fits)?;
-            // The line break counts, too.
+            // Includes the line break.
             let tokens = count_tokens(&text) + 1;
             seen.insert(text.clone()).then_some(RecallLine { id, text, tokens })
         };
         Self { waiting: hits.filter_map(line).collect(), taken: Vec::new() }
     }
 
-    /// Takes the best lines for which there is room, and returns how many tokens they have. A line that is too long is
-    /// passed over.
+    /// Takes the best lines that fit, and returns their tokens. A line that is too long is skipped.
     fn take(&mut self, room: usize) -> usize {
         let mut used = 0;
         for line in std::mem::take(&mut self.waiting) {

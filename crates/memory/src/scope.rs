@@ -1,9 +1,9 @@
-//! The owner of memory, a user, and the agent that has it: facts belong to one agent of one user, summaries to the user.
+//! The owner of memory, a user, and its agent: facts belong to one agent of one user, summaries to the user.
 
 use crate::error::MemoryRefusal;
 use pudu_base::UserId;
 
-/// The bucket of the agent that has no name; DeerFlow's.
+/// The bucket of the agent without a name, as in DeerFlow.
 pub const DEFAULT_AGENT: &str = "__default__";
 /// Maximum length of an agent's name, in bytes.
 const MAX_AGENT_BYTES: usize = 128;
@@ -16,16 +16,16 @@ pub struct MemoryScope {
 }
 
 impl MemoryScope {
-    /// The agent without a name.
+    /// Creates the scope of the agent without a name.
     #[must_use]
     pub fn of(user: UserId) -> Self {
         Self { user, agent: DEFAULT_AGENT.to_owned() }
     }
 
-    /// A custom agent. Its name counts without case.
+    /// Creates the scope of a custom agent. Its name is case-insensitive.
     ///
     /// # Errors
-    /// When the name cannot be that of a folder.
+    /// When the name is not valid for a folder.
     pub fn of_agent(user: UserId, agent: &str) -> Result<Self, MemoryRefusal> {
         if !is_agent(agent) {
             return Err(MemoryRefusal::BadAgent(crate::text::beginning(agent, MAX_AGENT_BYTES)));
@@ -33,20 +33,20 @@ impl MemoryScope {
         Ok(Self { user, agent: agent.to_lowercase() })
     }
 
-    /// The user.
+    /// Returns the user.
     #[must_use]
     pub fn user(&self) -> &UserId {
         &self.user
     }
 
-    /// The agent's folder: its name in lower case, or `__default__`.
+    /// Returns the agent's folder: its name in lower case, or `__default__`.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.agent
     }
 }
 
-/// Whether a folder can be an agent's.
+/// Whether a folder name is valid for an agent.
 pub(crate) fn is_agent(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     name == DEFAULT_AGENT || (!name.is_empty() && name.len() <= MAX_AGENT_BYTES && name.chars().all(plain))

@@ -1,30 +1,30 @@
-//! Secrets in people's words: passwords, PINs, keys, and numbers of cards and documents. They are never remembered.
+//! Secrets in people's messages: passwords, PINs, keys, and numbers of cards and documents. They are never remembered.
 //!
-//! Secrets that the process itself holds are another list, which the caller has. Deliberately absent: a list of vendors. A
-//! long word of letters and digits mixed is a key, whatever its prefix is.
+//! The caller has a separate list of the process's own secrets. Deliberately absent: a list of vendors. A long word of
+//! mixed letters and digits is a key, whatever its prefix is.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
 /// Replacement for a secret in a text.
 const HIDDEN: &str = "[secret]";
-/// Smallest length of a word that may be a key, in characters.
+/// Minimum length of a possible key, in characters.
 const MIN_KEY_CHARS: usize = 16;
-/// Number of changes between letters and digits, or between cases, that a key has at least: names and versions have fewer.
+/// Minimum number of changes between letters and digits, or between cases, in a key: names and versions have fewer.
 const MIN_KEY_CHANGES: usize = 4;
 /// Number of digits of a card.
 const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
-/// Words that announce a secret, and the secret behind them up to the end of the sentence.
+/// Words that announce a secret, and the secret after them up to the end of the sentence.
 const NAMED: &[&str] = &[
     r"(?i)\b(?:pass ?phrases?|pass ?codes?|api[ _-]?keys?|secret keys?|access keys?|private keys?|recovery (?:codes?|phrase)|seed phrases?|security codes?|one-time codes?|otp|cvv|cvc|social security (?:number|no\.?)|ssn|backup codes?)\b(?:[^\n。！？]{0,40}?\b(?:is|are|was|=|reads)\b|\s*[:=]|)\s*[^\s][^\n。！？]*",
     r"(?i)\b(?:passwords?|passwd|pwd|pins?|pin (?:code|number)|tokens?|secrets?|log ?in|credentials?|(?:bank |iban|account |passport |id(?:entity)? card |tax |insurance )(?:number|no\.?|id)|iban)\b[^\n.!?。！？]{0,60}?(?:\b(?:is|are|was|to)\b|[:=])\s*[^\s][^\n。！？]*",
     r"(?:密[码碼]|口令|密[钥鑰]|金[钥鑰]|[验驗][证證][码碼]|助[记記][词詞]|私[钥鑰]|令牌|權杖|(?:身份证|银行卡|信用卡|护照|社保|账|帐|卡)(?:账|帐)?号码?|安全码|支付码)[^\n。！？]{0,12}?(?:是|为|：|:|=|叫)\s*[^\s\n。！？]+",
     r"(?:密[码碼]|口令|[验驗][证證][码碼]|身份[证證][号號]?|[银銀]行卡[号號]?|卡[号號])[^\n。！？，]{0,4}[0-9A-Za-z]{4,}",
 ];
-/// Talk about such words that names no secret.
+/// Mentions of such words without a secret.
 const HARMLESS: &str = r"(?i)\b(?:passwords?|tokens?|secrets?|pins?|api keys?|credentials?) (?:managers?|vaults?|hygiene|polic(?:y|ies)|rotation|resets?|limits?|usage|santas?)\b|密码(?:管理|学|策略|本|重置)";
-/// Numbers with a shape of their own: social security, Chinese identity card, IBAN, a block of a key file.
+/// Numbers of a known format: social security, Chinese identity card, IBAN, a block of a key file.
 const SHAPED: &str = r"\b\d{3}-\d{2}-\d{4}\b|\b[1-9]\d{5}(?:19|20)\d{9}[\dXx]\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b|-----BEGIN [^\n]*";
 
 struct SecretRules {
@@ -45,7 +45,7 @@ static RULES: LazyLock<Option<SecretRules>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a text has a secret. Without its rules every text has one.
+/// Whether a text has a secret. Without the rules every text counts as one.
 #[must_use]
 pub fn has_secret(text: &str) -> bool {
     let Some(rules) = RULES.as_ref() else { return true };
@@ -70,7 +70,7 @@ pub fn without_secrets(text: &str) -> String {
     clean
 }
 
-/// Finds the places of secrets, as bytes.
+/// Finds the positions of secrets, in bytes.
 fn places<'t>(rules: &'t SecretRules, text: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
     let is_harmless = rules.harmless.is_match(text);
     let named = rules.named.iter().filter(move |_| !is_harmless).flat_map(|rule| rule.find_iter(text));
@@ -93,7 +93,7 @@ fn is_card(text: &str) -> bool {
     CARD_DIGITS.contains(&digits.len()) && sum.is_multiple_of(10) && digits.iter().any(|digit| *digit != 0)
 }
 
-/// Whether a word is a key: long, with letters and digits mixed as no name has them.
+/// Whether a word is a key: long, with letters and digits mixed unlike in names.
 fn is_key(word: &str) -> bool {
     let kind = |c: char| match c {
         '0'..='9' => 1,

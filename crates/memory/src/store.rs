@@ -1,7 +1,7 @@
-//! The memory of all users of one home: read, and changed under the lock that DeerFlow takes, too.
+//! The memory of all users of one home: read, and changed under DeerFlow's lock.
 //!
-//! Everything here is file work that blocks. Nothing is kept between two calls, so that a change by DeerFlow or by hand is
-//! seen at the next read.
+//! Everything here is blocking file access. Nothing is cached between calls, so a change by DeerFlow or by hand is
+//! visible at the next read.
 
 use crate::{
     bucket::FactBucket,
@@ -27,23 +27,23 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Names the home, the folder that has `users` in it.
+    /// Creates the store of a home, the folder that contains `users`.
     #[must_use]
     pub fn new(home: PathBuf, options: MemoryOptions) -> Self {
         Self { home, options }
     }
 
-    /// The numbers that it works by.
+    /// Returns its options.
     #[must_use]
     pub fn options(&self) -> &MemoryOptions {
         &self.options
     }
 
-    /// Reads a user's memory as one agent sees it. Memory of version 1.0 becomes 2.0. `now` is in milliseconds since 1970.
+    /// Reads a user's memory as one agent sees it, migrating version 1.0 to 2.0. `now` is in milliseconds since 1970.
     ///
     /// # Errors
-    /// When the lock is not to be had, a migration stops, or the system fails. Broken files are no error: the document
-    /// lists them.
+    /// When the lock times out, a migration fails, or the system fails. Broken files are no error: the document lists
+    /// them.
     pub fn read(&self, scope: &MemoryScope, now: i64) -> Result<MemoryDocument, MemoryError> {
         let Some(folder) = UserFolder::open(&self.home, scope.user())? else {
             return Ok(MemoryDocument::empty(scope.clone()));
@@ -60,8 +60,8 @@ impl MemoryStore {
         Ok(document)
     }
 
-    /// Makes changes that follow from a document. What others changed since then stays; where they changed the same, this
-    /// is a conflict. `now` is in milliseconds since 1970.
+    /// Commits changes that were derived from a document. Other changes made since are kept; changes of the same parts
+    /// are a conflict. `now` is in milliseconds since 1970.
     ///
     /// # Errors
     /// Those of [`MemoryStore::read`], a conflict, or a broken file that would be overwritten.
@@ -71,15 +71,15 @@ impl MemoryStore {
         changes: &Changes,
         now: i64,
     ) -> Result<Committed, MemoryError> {
-        // The lock is held from reading to writing, so that one try is enough where DeerFlow rebases up to three times.
+        // The lock is held from reading to writing, so one attempt is enough where DeerFlow rebases up to three times.
         self.change(&base.scope, now, |current| {
             check_untouched(base, current, changes)?;
             Ok(changes.clone())
         })
     }
 
-    /// Makes changes that follow from memory as it stands: nobody else writes between `plan`'s look at it and the change.
-    /// `plan` must not take long. `now` is in milliseconds since 1970.
+    /// Makes changes derived from current memory: the lock is held from `plan` to the write. `plan` must not take long.
+    /// `now` is in milliseconds since 1970.
     ///
     /// # Errors
     /// Those of [`MemoryStore::commit`], and those of `plan`.
@@ -97,7 +97,7 @@ impl MemoryStore {
         })
     }
 
-    /// Lists the facts that gave way to others, the newest first.
+    /// Lists the superseded facts, newest first.
     ///
     /// # Errors
     /// Those of [`MemoryStore::read`].
@@ -142,7 +142,7 @@ impl MemoryStore {
         Ok(scopes)
     }
 
-    /// Works on a user's folder under its lock, with nothing left of earlier writers and versions.
+    /// Runs `work` on a user's folder under its lock, after recovery and migration.
     pub(crate) fn locked<T>(
         &self,
         user: &UserId,
@@ -155,7 +155,7 @@ impl MemoryStore {
         })
     }
 
-    /// Works on a user's folder under its lock, whatever version its files have.
+    /// Runs `work` on a user's folder under its lock, whatever version its files have.
     pub(crate) fn locked_as_it_is<T>(
         &self,
         user: &UserId,

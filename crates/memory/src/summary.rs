@@ -3,7 +3,7 @@
 use crate::time::FactTime;
 use serde_json::{Map, Value, json};
 
-/// Names a summary.
+/// Identifies a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SummaryKey {
     /// The person's work.
@@ -14,14 +14,14 @@ pub enum SummaryKey {
     TopOfMind,
     /// The last months.
     RecentMonths,
-    /// The time before.
+    /// The time before that.
     EarlierContext,
     /// Long-term background.
     LongTermBackground,
 }
 
 impl SummaryKey {
-    /// All of them, in the order of the file.
+    /// All keys, in the order of the file.
     pub const ALL: [Self; 6] = [
         Self::WorkContext,
         Self::PersonalContext,
@@ -45,12 +45,12 @@ impl SummaryKey {
     }
 }
 
-/// A summary's text, and the moment when it was written.
+/// A summary's text, and the time when it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The text; empty if there is none.
     pub text: String,
-    /// The moment of its last change.
+    /// Time of its last change.
     pub updated_at: Option<FactTime>,
 }
 
@@ -59,7 +59,7 @@ pub struct Summary {
 pub struct Summaries([Summary; 6]);
 
 impl Summaries {
-    /// Returns one.
+    /// Returns a summary.
     #[must_use]
     pub fn get(&self, key: SummaryKey) -> &Summary {
         let [work, personal, mind, recent, earlier, background] = &self.0;
@@ -73,7 +73,7 @@ impl Summaries {
         }
     }
 
-    /// Writes one.
+    /// Sets a summary.
     pub fn set(&mut self, key: SummaryKey, text: &str, at: Option<FactTime>) {
         let [work, personal, mind, recent, earlier, background] = &mut self.0;
         let place = match key {
@@ -87,13 +87,13 @@ impl Summaries {
         *place = Summary { text: text.trim().to_owned(), updated_at: at };
     }
 
-    /// Whether all are empty.
+    /// Whether all summaries are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|summary| summary.text.is_empty())
     }
 
-    /// Reads the sections `user` and `history` of a document. What is missing or no text is empty.
+    /// Reads the sections `user` and `history` of a document. A missing or invalid text becomes empty.
     #[must_use]
     pub fn read(document: &Map<String, Value>) -> Self {
         let mut summaries = Self::default();
@@ -107,7 +107,7 @@ impl Summaries {
         summaries
     }
 
-    /// Writes the sections into a document. Keys that pudu does not know stay.
+    /// Writes the sections into a document. Unknown keys are kept.
     pub(crate) fn write(&self, document: &mut Map<String, Value>) {
         for key in SummaryKey::ALL {
             let (section, name) = key.path();

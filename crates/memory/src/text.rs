@@ -1,4 +1,4 @@
-//! Texts, compared and counted: two that differ in case, width or spaces alone say the same.
+//! Compares and counts texts: texts that differ only in case, width or spaces are the same.
 
 use regex::Regex;
 use std::{
@@ -7,11 +7,11 @@ use std::{
 };
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters of a token; a wide character is half a token. DeerFlow's `char` counting.
+/// Characters per token, as in DeerFlow's `char` counting. Two wide characters are a token.
 const CHARS_PER_TOKEN: usize = 4;
 const WIDE_PER_TOKEN: usize = 2;
 
-/// Returns a text as it is compared: compatibility forms composed, lower case, single spaces, no punctuation at its end.
+/// Normalizes a text for comparison: compatibility forms composed, lower case, single spaces, no final punctuation.
 #[must_use]
 pub fn normalized(text: &str) -> String {
     let folded: String = text.nfkc().flat_map(char::to_lowercase).collect();
@@ -19,7 +19,7 @@ pub fn normalized(text: &str) -> String {
     spaced.trim_end_matches(|c: char| ".!,;。!,;、".contains(c)).trim_end().to_owned()
 }
 
-/// Returns the words of a text: runs of letters and digits, and each character of a script without spaces by itself.
+/// Returns the words of a text: runs of letters and digits, and each character of a script without spaces as one word.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in normalized(text).chars() {
@@ -51,12 +51,12 @@ pub fn count_tokens(text: &str) -> usize {
     narrow / CHARS_PER_TOKEN + wide / WIDE_PER_TOKEN
 }
 
-/// Escapes what begins a tag, and leaves quotes.
+/// Escapes characters that begin a tag, but not quotes.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Undoes [`escape`], and the escaped quotes that a model may write on its own.
+/// Reverts [`escape`], and the escaped quotes that a model may add.
 pub(crate) fn unescape(text: &str) -> String {
     let quotes = text.replace("&quot;", "\"").replace("&#39;", "'").replace("&#x27;", "'");
     quotes.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
@@ -69,14 +69,14 @@ static HASTY: LazyLock<Option<[Regex; 2]>> = LazyLock::new(|| {
     Some([Regex::new(own).ok()?, Regex::new(negated).ok()?])
 });
 
-/// Returns a text with straight quotation marks and apostrophes, also with those that hasty typing leaves out.
+/// Returns a text with straight quotation marks and apostrophes, adding those that hasty typing omits.
 pub(crate) fn straight(text: &str) -> String {
     let text = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
     let Some([own, negated]) = HASTY.as_ref() else { return text };
     negated.replace_all(&own.replace_all(&text, "$1$2'$3"), "${1}n't").into_owned()
 }
 
-/// Traditional characters of the words by which statements are judged, and their simplified forms in the same order.
+/// Traditional characters in the words of the statement rules; their simplified forms are below in the same order.
 const TRADITIONAL: &str = "萬與業東丟兩個臨爲為麼習書買亂產親僅從們優會傳餘兒關養內寫馮決況準湊幾劃劉剛別劇動區醫單賣盧卻厭雙發變臺葉後嗎聽吳員團聲\
     備復頭婦媽嬰孫學實對導將堯嶽師帶幫幹應開棄張當錄憶懷總惡慣願戲戶護報換據攢敵數斷無時暫機條來楊極構標樣檔夢檢樓歡畢湯沒測\
     潤點煙煩愛爺猶獨貓現畫療確離稱類糾級線組紹經結給絕統續綠編網羅職蘇薦蕭蔣慮虛補裝覺計訂認討讓記講許論設識訴診譯試話該語誤\
@@ -92,13 +92,13 @@ const SIMPLIFIED: &str = "万与业东丢两个临为为么习书买乱产亲仅
 static SIMPLER: LazyLock<HashMap<char, char>> =
     LazyLock::new(|| TRADITIONAL.chars().zip(SIMPLIFIED.chars()).collect());
 
-/// Returns a text in simplified characters, as far as rules know them. Each has as many bytes as the one that it replaces, so
-/// places in both texts are the same.
+/// Returns a text in simplified characters, as far as the rules need them. Each has the same number of bytes as the
+/// original, so positions in both texts are the same.
 pub(crate) fn simplified(text: &str) -> String {
     text.chars().map(|c| SIMPLER.get(&c).copied().unwrap_or(c)).collect()
 }
 
-/// Splits a text into sentences, each with its end and the space behind it, if it has one.
+/// Splits a text into sentences, each with its end mark and the space after it.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let (mut all, mut rest, mut taken) = (Vec::new(), text, 0);
     let mut chars = text.char_indices().peekable();
@@ -122,12 +122,12 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
     all
 }
 
-/// Returns at most so many characters from the beginning.
+/// Returns the first `chars` characters.
 pub(crate) fn beginning(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }
 
-/// Returns the share of a text's words that some texts have, from 0 to 1.
+/// Returns the share of a text's words that occur in other texts, from 0 to 1.
 pub(crate) fn share_of_words<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> f64 {
     let known: HashSet<String> = known.flat_map(words).collect();
     let words = words(text);

@@ -8,24 +8,24 @@ const DAY_MS: f64 = 86_400_000.0;
 /// Length of a date in ISO 8601, in characters.
 const DATE_CHARS: usize = 10;
 
-/// A moment, to the microsecond.
+/// A point in time, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactTime(i64);
 
 impl FactTime {
-    /// Makes it of milliseconds since 1970.
+    /// Creates a time from milliseconds since 1970.
     #[must_use]
     pub fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000))
     }
 
-    /// Returns it as milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     #[must_use]
     pub fn millis(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
-    /// Reads ISO 8601. A time without a zone is UTC, and a date alone is its midnight.
+    /// Parses ISO 8601. A time without a zone is UTC, and a date alone is its midnight.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -35,13 +35,13 @@ impl FactTime {
         Some(Self(time.as_microsecond()))
     }
 
-    /// Returns its date; nothing for a moment that was never set.
+    /// Returns its date; `None` if it was never set.
     #[must_use]
     pub fn date(self) -> Option<String> {
         (self.0 != 0).then(|| self.to_string().chars().take(DATE_CHARS).collect())
     }
 
-    /// Days from this moment to a later one; 0 if it is not later.
+    /// Returns the days from this time to a later one; 0 if it is not later.
     #[must_use]
     pub fn days_until(self, later: Self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "days need no such precision")]

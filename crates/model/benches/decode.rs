@@ -1,7 +1,7 @@
-//! How fast replies are read: each wire's decoder over a stream of about 8 MB in small events, beside serde_json that
-//! makes a `Value` of each event and nothing else.
+//! Decoding speed: each wire's decoder over a stream of about 8 MB in small events, compared with serde_json parsing
+//! each event to a `Value`.
 //!
-//! `cargo bench -p pudu-model --bench decode` takes about ten seconds; a number behind `--` is the size of the streams
+//! `cargo bench -p pudu-model --bench decode` takes about ten seconds; a number after `--` is the size of the streams
 //! in bytes.
 #![allow(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
@@ -10,13 +10,13 @@ use pudu_net::reqwest::Url;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// Size of a stream where none is given, in bytes.
+/// Default size of a stream, in bytes.
 const STREAM_BYTES: usize = 8 * 1024 * 1024;
-/// Size of the pieces in which a stream is read, in bytes; about what comes from a socket at once.
+/// Size of the chunks in which a stream is read, in bytes; about the size of a read from a socket.
 const READ_BYTES: usize = 4 * 1024;
-/// How long each figure is measured.
+/// Duration of each measurement.
 const MEASURING: Duration = Duration::from_millis(1_200);
-/// One event in so many is a piece of a call's arguments; the others are words.
+/// One event in this number is a piece of a call's arguments; the others are text.
 const CALL_SHARE: usize = 8;
 
 /// The events of one wire.
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// Returns an event as its wire has it: lines of JSON, or server-sent events.
+/// Frames an event for its wire: lines of JSON, or server-sent events.
 fn framed(wire: WireKind, event: &str) -> String {
     match wire {
         WireKind::Ollama => format!("{event}\n"),
@@ -59,7 +59,7 @@ fn framed(wire: WireKind, event: &str) -> String {
 }
 
 impl Sample {
-    /// Writes events until they have so many bytes.
+    /// Writes events up to this size.
     fn events(&self, bytes: usize) -> Vec<String> {
         let mut events: Vec<String> = self.first.iter().map(Value::to_string).collect();
         let (words, arguments) = (self.words.to_string(), self.arguments.to_string());
@@ -74,7 +74,7 @@ impl Sample {
     }
 }
 
-/// Reads a stream and returns how many pieces of a reply it gave.
+/// Decodes a stream and returns the number of deltas.
 fn decode(settings: &ModelSettings, stream: &[u8]) -> usize {
     let (mut decoder, mut deltas, mut pieces) = (ReplyDecoder::of(settings), Vec::new(), 0);
     for chunk in stream.chunks(READ_BYTES) {
@@ -86,7 +86,7 @@ fn decode(settings: &ModelSettings, stream: &[u8]) -> usize {
     pieces + deltas.len()
 }
 
-/// Returns the best speed of some tries, in MB/s.
+/// Returns the best speed of several runs, in MB/s.
 fn speed(bytes: usize, mut work: impl FnMut() -> usize) -> f64 {
     let begin = Instant::now();
     let mut best = Duration::MAX;
@@ -222,7 +222,7 @@ fn ollama() -> Sample {
         wire: WireKind::Ollama,
         first: Vec::new(),
         words: document(json!({"role": "assistant", "content": WORDS})),
-        // Calls come whole here; thoughts come in pieces.
+        // Calls arrive complete on this wire; thoughts arrive in pieces.
         arguments: document(json!({"role": "assistant", "content": "", "thinking": WORDS})),
         last: vec![json!({"model": "m", "created_at": "2026-01-01T00:00:00.000000Z", "message":
             {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop", "prompt_eval_count": 10,

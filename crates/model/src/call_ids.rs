@@ -1,19 +1,19 @@
-//! The forms of call ids that providers take. A thread may hold ids that another provider made.
+//! Formats of call IDs that providers accept. A thread may contain IDs of another provider.
 
 use sha2::{Digest, Sha256};
 use std::{borrow::Cow, fmt::Write};
 
-/// The form of call ids that a provider takes.
+/// Format of call IDs that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallIdForm {
     /// Up to 40 letters, digits, `_` and `-`.
     Plain,
-    /// Nine letters and digits, as Mistral wants them.
+    /// Nine letters and digits, for Mistral.
     Nine,
 }
 
 impl CallIdForm {
-    /// Returns an id in this form: the id itself if it has it, else one that is made from it, always the same.
+    /// Returns an ID in this format: the ID itself if it matches, otherwise one derived from it deterministically.
     pub(crate) fn form(self, id: &str) -> Cow<'_, str> {
         let (fits, chars) = match self {
             Self::Plain => {

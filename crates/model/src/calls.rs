@@ -1,12 +1,12 @@
-//! Tool calls assembled from their pieces. Arguments are never guessed: a text that is no JSON object is kept as text
-//! and never run.
+//! Assembles tool calls from their pieces. Arguments are never guessed: text that is not a JSON object is kept as text
+//! and never executed.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError, ToolCall};
 use pudu_net::json;
 use serde_json::{Map, Value};
 
-/// Maximum number of parallel calls in a reply; more is a broken or hostile server.
+/// Maximum number of parallel calls in a reply; more indicates a broken or hostile server.
 const MAX_PARALLEL_CALLS: usize = 128;
 /// Maximum size of the arguments of all calls, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
@@ -14,19 +14,19 @@ const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// A piece of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallPiece {
-    /// The call's place among all, if the wire reports it.
+    /// Index of the call, if the wire reports it.
     pub(crate) index: Option<u64>,
     /// Its id; empty if it is not in this piece.
     pub(crate) id: String,
     /// The tool's name; empty if it is not in this piece.
     pub(crate) name: String,
-    /// More of the arguments' text.
+    /// More text of the arguments.
     pub(crate) arguments: String,
-    /// Whether the wire has not reported the end of the call, although it does so for each call.
+    /// Whether the end of the call is still missing, on a wire that reports it for each call.
     pub(crate) is_open: bool,
 }
 
-/// The calls of a reply as they come.
+/// The calls of a reply, assembled while it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct PartialCalls {
     calls: Vec<CallPiece>,
@@ -34,7 +34,7 @@ pub(crate) struct PartialCalls {
 }
 
 impl PartialCalls {
-    /// Takes a piece and returns the place of its call.
+    /// Adds a piece and returns the index of its call.
     ///
     /// # Errors
     /// When there are too many calls, or their arguments are too large.
@@ -58,19 +58,19 @@ impl PartialCalls {
         Ok(())
     }
 
-    /// Finds the call that a piece belongs to; `None` for a call that begins with it.
+    /// Finds the call that a piece belongs to; `None` if it begins another call.
     fn place(&self, piece: &CallPiece) -> Option<usize> {
         let same_id = |call: &CallPiece| !piece.id.is_empty() && call.id == piece.id;
         let at = match piece.index {
             Some(_) => self.calls.iter().rposition(|call| call.index == piece.index),
-            // Servers that give no index send each call whole, or its pieces in a row.
+            // Servers without indexes send each call complete, or its pieces consecutively.
             None => self.calls.iter().rposition(same_id).or(self.calls.len().checked_sub(1)),
         }?;
         let call = self.calls.get(at)?;
         (!call.is_followed_by(piece)).then_some(at)
     }
 
-    /// Replaces the arguments of a call whose end event has them whole.
+    /// Replaces the arguments of a call whose end event repeats all of them.
     ///
     /// # Errors
     /// When the arguments are too large.
@@ -81,7 +81,7 @@ impl PartialCalls {
         self.check_size()
     }
 
-    /// Gives a call the id and name that it began without.
+    /// Sets the ID and name of a call that began without them.
     pub(crate) fn complete(&mut self, at: usize, id: &str, name: &str) {
         let Some(call) = self.calls.get_mut(at) else { return };
         for (known, told) in [(&mut call.id, id), (&mut call.name, name)] {
@@ -91,7 +91,7 @@ impl PartialCalls {
         }
     }
 
-    /// Finds the call that has this id: the one at this place if it has none yet.
+    /// Finds the call with this ID, or the one at this index if it has no ID yet.
     pub(crate) fn find(&self, id: &str, at: Option<usize>) -> Option<usize> {
         let here =
             at.filter(|at| self.calls.get(*at).is_some_and(|call| call.id.is_empty() || call.id == id));
@@ -105,23 +105,23 @@ impl PartialCalls {
         }
     }
 
-    /// Takes the calls as they are at the end of a reply that finished so.
+    /// Returns the calls at the end of a reply with this finish reason.
     pub(crate) fn take(&mut self, finish: Finish) -> Vec<ToolCall> {
         let last = self.calls.len().saturating_sub(1);
         let calls = std::mem::take(&mut self.calls).into_iter().enumerate();
-        // Of a reply that was cut, only the last call can be unfinished.
+        // In a truncated reply, only the last call can be incomplete.
         calls.map(|(at, call)| call.whole(at, finish == Finish::Length && at == last)).collect()
     }
 }
 
 impl CallPiece {
-    /// Returns whether another call begins with a piece that has this one's place: gateways number all calls alike,
-    /// and distinguish them by id. Some repeat name and id in each piece, and some make a new id for each.
+    /// Returns whether a piece with the same index begins another call: some gateways give all calls one index and
+    /// distinguish them by ID. Others repeat name and ID in each piece, or send a new ID in each.
     fn is_followed_by(&self, piece: &Self) -> bool {
         let named = !piece.name.is_empty();
         let other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
         let no_id = piece.index.is_none() && piece.id.is_empty();
-        // The first piece often has no arguments yet: the same name then continues the call and begins no other.
+        // The first piece often has no arguments yet: a piece with the same name then continues the call.
         let goes_on = self.arguments.trim().is_empty() && piece.name == self.name;
         named && (other_id || no_id) && self.seems_whole() && !goes_on
     }
@@ -132,7 +132,7 @@ impl CallPiece {
     }
 
     fn grow(&mut self, piece: Self) {
-        // Ids and names come whole, but some servers repeat them with every piece.
+        // IDs and names arrive complete, but some servers repeat them in every piece.
         if self.id.is_empty() {
             self.id = piece.id;
         }
@@ -154,12 +154,12 @@ impl CallPiece {
     }
 }
 
-/// Reads arguments; `None` if they are no JSON object. A tool without arguments is called with nothing or `null`. Some
-/// models write the whole object as a text.
+/// Parses arguments; `None` if they are not a JSON object. A call without arguments has an empty text or `null`. Some
+/// models encode the whole object as a string.
 fn arguments(text: &str) -> Option<Value> {
     match text.trim() {
         "" | "null" => Some(Value::Object(Map::new())),
-        // So pieces are not read again and again from their beginning.
+        // Avoids parsing an incomplete text again for each piece.
         text if !text.ends_with(['}', '"']) => None,
         text => match json::parse(text.as_bytes()).ok()? {
             Value::String(inner) => json::parse(inner.as_bytes()).ok().filter(Value::is_object),

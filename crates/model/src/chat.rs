@@ -1,4 +1,4 @@
-//! The chat completions wire that OpenAI made and most others took over.
+//! The chat completions wire of OpenAI, which most other providers adopted.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! The finish reasons of providers, of all wires: no two mean different things by one word.
+//! Finish reasons of the providers of all wires: no word has two meanings.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError};
@@ -6,7 +6,7 @@ use pudu_base::{Finish, ModelError};
 /// Returns the meaning of a finish reason; `None` if it is empty.
 ///
 /// # Errors
-/// When the reason is a failure of the reply.
+/// When the reason is a failure.
 pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
     let word = reason.trim().to_ascii_lowercase();
     let finish = match word.as_str() {
@@ -24,14 +24,14 @@ pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
         _ if BREAKS.contains(&word.as_str()) => {
             return Err(ModelError::Cut(format!("the provider broke off with {word}")));
         }
-        // The thread is at fault, and stays as it is.
+        // The thread itself causes it, and stays unchanged.
         "missing_thought_signature" => {
             return Err(ModelError::Rejected(format!("the reply ended with {word}")));
         }
         "malformed_function_call" | "unexpected_tool_call" | "malformed_response" | "too_many_tool_calls" => {
             return Err(garbled(format!("the reply ended with {word}")));
         }
-        // An unknown reason may be a cut: people are informed that there may be more.
+        // An unknown reason may be a truncation: users are informed that there may be more.
         _ => Finish::Length,
     };
     Ok(Some(finish))

@@ -1,5 +1,5 @@
-//! Frames of a reply: server-sent events, or JSON documents that follow each other. The first byte decides which, not
-//! the header: servers send either under the name of the other.
+//! Frames of a reply: server-sent events, or consecutive JSON documents. The first byte decides, not the header,
+//! because servers confuse them.
 
 use crate::{
     ModelSettings,
@@ -15,35 +15,35 @@ use pudu_net::{
 };
 use serde::de::IgnoredAny;
 
-/// Maximum size of one event or JSON document, in bytes: all images of a reply in base64, and as much else as in a reply
+/// Maximum size of one event or JSON document, in bytes: all images of a reply in base64, plus the size of a reply
 /// without images.
 const MAX_DOCUMENT_BYTES: usize = MAX_IMAGE_BYTES / 3 * 4 + 8 * 1024 * 1024;
 
-/// Reads the bytes of one reply, without a socket: as they come, cut anywhere.
+/// Decodes the bytes of one reply without I/O, in chunks of any size.
 pub struct ReplyDecoder {
     framing: Framing,
-    /// Joins characters that the server cut between two events.
+    /// Joins characters that the server split between two events.
     pairs: PairJoiner<String>,
     events: Box<dyn EventDecoder>,
-    /// Whether words or calls have come.
+    /// Whether text or calls have arrived.
     has_content: bool,
 }
 
 enum Framing {
-    /// Nothing but white space has come.
+    /// Nothing but white space has arrived.
     Unknown,
     Sse(SseDecoder),
     Json(Splitter),
 }
 
 impl ReplyDecoder {
-    /// Makes the decoder of a reply of this model.
+    /// Creates a decoder for a reply of this model.
     #[must_use]
     pub fn of(settings: &ModelSettings) -> Self {
         Self::with_habit(settings, &ThinkHabit::default())
     }
 
-    /// Makes the decoder of a reply of this model, whose earlier replies had this habit.
+    /// Creates a decoder for a reply of this model, with the habit of its earlier replies.
     pub(crate) fn with_habit(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
         Self::new(wire_of(settings.wire).decoder(settings, habit))
     }
@@ -52,18 +52,17 @@ impl ReplyDecoder {
         Self { framing: Framing::Unknown, pairs: PairJoiner::default(), events, has_content: false }
     }
 
-    /// Takes more bytes and adds the deltas that they complete. After an error `out` ends with the usage that the
-    /// provider has reported so far.
+    /// Adds bytes and appends the completed deltas. After an error `out` ends with the usage reported so far.
     ///
     /// # Errors
-    /// When the reply breaks its protocol, or carries an error of the provider.
+    /// When the reply violates its protocol, or contains an error of the provider.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let before = out.len();
         let read = self.read(bytes, out);
         self.judge(read, before, out)
     }
 
-    /// Ends the reply: no more bytes come. After an error `out` ends with the usage that the provider has reported.
+    /// Ends the reply. After an error `out` ends with the usage reported so far.
     ///
     /// # Errors
     /// When the reply is incomplete.
@@ -73,7 +72,7 @@ impl ReplyDecoder {
         self.judge(ended, before, out)
     }
 
-    /// Adds the usage to a reply that failed, and fails one that has nothing but media which are left out.
+    /// Adds the usage to a failed reply, and fails a reply that has nothing but skipped media.
     fn judge(
         &mut self,
         read: Result<(), ModelError>,
@@ -102,7 +101,7 @@ impl ReplyDecoder {
 
     fn read(&mut self, mut bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if matches!(self.framing, Framing::Unknown) {
-            // However the bytes are cut, white space before the first sign is left out.
+            // White space before the first character is skipped, however the bytes are split.
             bytes = bytes.trim_ascii_start();
             self.framing = match bytes.first() {
                 None => return Ok(()),
@@ -128,7 +127,7 @@ impl ReplyDecoder {
     }
 
     fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        // An event without data is a sign of life.
+        // An event without data is a keep-alive.
         if data.is_empty() {
             return Ok(());
         }
@@ -142,9 +141,9 @@ impl ReplyDecoder {
     fn read_end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Framing::Sse(sse) = &mut self.framing {
             let last = sse.end();
-            // It may be an error that explains why the reply is incomplete.
+            // The document may be an error that explains why the reply is incomplete.
             let is_cut = sse.is_in_document();
-            // Some servers leave out the blank line behind the last event. An event that was cut does not count.
+            // Some servers omit the blank line after the last event. A truncated event is dropped.
             for event in last.iter().filter(|event| is_whole(event)) {
                 self.event(&event.event, event.data.trim(), out)?;
             }
@@ -158,7 +157,7 @@ impl ReplyDecoder {
     }
 }
 
-/// Returns whether an event without a blank line behind it is complete.
+/// Returns whether an event without a blank line after it is complete.
 fn is_whole(event: &SseEvent) -> bool {
     let data = event.data.trim();
     data == "[DONE]" || (data.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(data).is_ok())
@@ -171,7 +170,7 @@ mod tests {
     use pudu_base::Usage;
     use serde_json::json;
 
-    /// Notes the events that it gets.
+    /// Records the events.
     struct EventNotes;
 
     impl EventDecoder for EventNotes {
@@ -255,8 +254,7 @@ mod tests {
         assert_eq!(read("data: {\"a\":1}\n\ndata: {\"b\":"), whole[..1]);
     }
 
-    /// Returns the documents of a stream of each wire that has these words, thoughts and arguments, which are JSON text
-    /// within quotes.
+    /// Returns a stream of each wire with these words, thoughts and arguments, given as JSON text inside of quotes.
     fn each_wire(words: &[&str], thoughts: &[&str], arguments: &[&str]) -> Vec<(WireKind, String)> {
         let chat = |delta: String| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
         let call = |piece: &&str| {
@@ -343,7 +341,7 @@ mod tests {
             (&[r"a", r"\ude00b"], "a\u{fffd}b"),
             (&[r"a\u0000b", "c\u{0}d"], "a\u{fffd}bc\u{fffd}d"),
         ] {
-            // The escape may be the provider's or, within the arguments, the model's.
+            // The escape may be written by the provider or, within the arguments, by the model.
             let quoted = |escape: &str| {
                 let inner: Vec<String> = pieces.iter().map(|text| text.replace('\\', escape)).collect();
                 let last = inner.len() - 1;

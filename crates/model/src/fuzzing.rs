@@ -1,4 +1,4 @@
-//! Checks of properties that hold for any input, for the fuzzers, which see only public items, and for tests.
+//! Checks of properties that hold for any input, for fuzzers, which see only public items, and for tests.
 
 use crate::{CacheRules, Dialect, ModelSettings, ReplyDecoder, ThinkingRules, WireKind};
 use pudu_base::{Delta, ModelError};
@@ -6,11 +6,11 @@ use pudu_net::reqwest::Url;
 use serde_json::Map;
 use std::time::Duration;
 
-/// A reply as its reader understood it: words, thoughts, the rest, and the error that ended it.
+/// A decoded reply: text, thoughts, other deltas, and the error that ended it.
 type Understood = (String, String, Vec<Delta>, Option<ModelError>);
 
-/// Reads any bytes as a reply of the wire that the first byte chooses: no panic, and it does not matter where the bytes
-/// were cut.
+/// Decodes any bytes as a reply of the wire that the first byte selects: no panic, and the result does not depend on
+/// the chunks.
 pub fn reply(bytes: &[u8]) {
     let Some((first, stream)) = bytes.split_first() else { return };
     let wires = [WireKind::Chat, WireKind::Messages, WireKind::Gemini, WireKind::Responses, WireKind::Ollama];

@@ -1,4 +1,4 @@
-//! Google's `generateContent` wire, as Gemini's own API has it.
+//! Google's `generateContent` wire of the Gemini API.
 
 mod decode;
 mod encode;
@@ -15,7 +15,7 @@ use pudu_net::reqwest::header::HeaderName;
 pub(crate) struct GeminiWire;
 
 impl Wire for GeminiWire {
-    /// The base URL has the version at its end or not: Google's own clients leave it out.
+    /// The base URL may include the version: Google's own clients omit it.
     fn path(&self, settings: &ModelSettings) -> String {
         let model = settings.model.strip_prefix("models/").unwrap_or(&settings.model);
         format!("{}/models/{model}:streamGenerateContent?alt=sse", version(settings))
@@ -42,7 +42,7 @@ impl Wire for GeminiWire {
     }
 }
 
-/// Returns the path of the API's version; empty where the base URL has it.
+/// Returns the path of the API's version; empty if the base URL includes it.
 fn version(settings: &ModelSettings) -> &'static str {
     let last = settings.base_url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let has_version =

@@ -1,4 +1,4 @@
-//! A model behind HTTP, whatever its wire.
+//! A model over HTTP, with any wire.
 
 use crate::{
     ModelSettings, frames::ReplyDecoder, legal::make_legal, refusal, think::ThinkHabits, wires::wire_of,
@@ -16,10 +16,10 @@ use secrecy::ExposeSecret;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// Maximum number of calls that a provider makes for one request, with tools of its own, each with the whole context.
+/// Maximum number of calls that a provider makes for one request, for its own tools, each with the whole context.
 const MAX_PROVIDER_CALLS: u64 = 8;
 
-/// A model that a provider serves by HTTP.
+/// A model served over HTTP.
 pub struct HttpModel {
     settings: Arc<ModelSettings>,
     http: reqwest::Client,
@@ -27,10 +27,10 @@ pub struct HttpModel {
 }
 
 impl HttpModel {
-    /// Makes one; nothing is sent yet.
+    /// Creates a model without sending a request.
     ///
     /// # Errors
-    /// When the HTTP client cannot be made.
+    /// When the HTTP client cannot be created.
     pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
         let http = pudu_net::client().map_err(|error| ModelError::Unreachable(error.to_string()))?;
         Ok(Self { settings: Arc::new(settings), http, habits: ThinkHabits::default() })
@@ -90,8 +90,7 @@ fn with_credible_usage(delta: Delta, most: u64) -> Delta {
     Delta::Usage(credible)
 }
 
-/// Sends the request. Returns the response once its head is there and reports success, and the size of the request in
-/// bytes.
+/// Sends the request. Returns the response after a successful status, and the size of the request in bytes.
 async fn begin(
     settings: &ModelSettings,
     http: &reqwest::Client,
@@ -102,7 +101,7 @@ async fn begin(
         ModelError::Rejected(format!("the request cannot be written: {error}"))
     };
     let mut body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
-    // Providers refuse NUL, which texts of older threads may hold.
+    // Providers refuse NUL, which texts of older threads may contain.
     if let Cow::Owned(repaired) = json::repair(&body) {
         body = repaired.into_bytes();
     }
@@ -121,7 +120,7 @@ async fn begin(
     }
 }
 
-/// Makes a request with the headers that this provider and its operator want.
+/// Creates a request with the headers of the provider and the operator.
 fn call(
     settings: &ModelSettings,
     http: &reqwest::Client,
@@ -147,25 +146,25 @@ fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
 }
 
 impl ModelSettings {
-    /// Makes the request for the list of the provider's models, which costs nothing.
+    /// Creates a request for the provider's list of models, which is free.
     ///
     /// # Errors
-    /// When the key cannot be sent.
+    /// When the key is not a valid header value.
     pub fn list_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
         call(self, http, Method::GET, &wire_of(self.wire).list_path(self))
     }
 
-    /// Makes a request that asks nothing, which every provider refuses and none charges for.
+    /// Creates an empty request, which every provider refuses and none charges for.
     ///
     /// # Errors
-    /// When the key cannot be sent.
+    /// When the key is not a valid header value.
     pub fn empty_request(&self, http: &reqwest::Client) -> Result<reqwest::RequestBuilder, ModelError> {
         let call = call(self, http, Method::POST, &wire_of(self.wire).path(self))?;
         Ok(call.body("{}"))
     }
 }
 
-/// Adds a wire's path to a base URL, whose query stays, such as Azure's version.
+/// Appends a wire's path to a base URL and keeps its query, such as Azure's version.
 fn url(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -176,7 +175,7 @@ fn url(base: &Url, path: &str) -> Url {
     url
 }
 
-/// Returns the header that carries the key.
+/// Returns the header with the key.
 fn key(settings: &ModelSettings) -> Result<Option<(HeaderName, HeaderValue)>, ModelError> {
     let Some(key) = &settings.api_key else { return Ok(None) };
     let (name, before) = match settings.dialect.key_header {
@@ -193,7 +192,7 @@ fn kind(response: &reqwest::Response) -> &str {
     response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// State of reading a reply while its bytes come.
+/// State of a reply that is being read.
 struct ReplyReader {
     bytes: stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     decoder: ReplyDecoder,
@@ -202,7 +201,7 @@ struct ReplyReader {
     over: bool,
 }
 
-/// Turns a response's bytes into deltas. Dropping the stream closes the connection.
+/// Converts a response's bytes to deltas. Dropping the stream closes the connection.
 fn deltas(response: reqwest::Response, decoder: ReplyDecoder, gap: Duration, until: Instant) -> ModelStream {
     let bytes = response.bytes_stream().boxed();
     let reading = ReplyReader { bytes, decoder, gap, until, over: false };
@@ -214,7 +213,7 @@ fn deltas(response: reqwest::Response, decoder: ReplyDecoder, gap: Duration, unt
     .boxed()
 }
 
-/// Waits for bytes that complete something; `None` after the end.
+/// Waits until bytes complete a delta; `None` at the end.
 async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, ModelError>>> {
     while !reading.over {
         let mut out = Vec::new();

@@ -1,34 +1,34 @@
-//! Images that gateways write into the text of an answer, as `![…](data:image/png;base64,…)`. All other text stays,
-//! code with such an image in it too.
+//! Extracts images that gateways write into the text of an answer, as `![…](data:image/png;base64,…)`. All other text
+//! is kept, including such images in code.
 
 use crate::media::{MAX_IMAGE_BYTES, ReplyMedia};
 use pudu_base::Delta;
 
-/// Beginning of an image in Markdown, its end before the address, and the beginning of an address with data.
+/// Beginning of an image in Markdown, the separator before the URL, and the beginning of a data URL.
 const MARKS: [&str; 3] = ["![", "](", "data:image/"];
-/// Maximum length of the words for an image, in bytes. Longer text is none.
+/// Maximum length of an image's alternative text, in bytes. Longer text is not an image.
 const MAX_ALT_BYTES: usize = 300;
-/// Maximum length of the address of an image, in bytes.
+/// Maximum length of an image's URL, in bytes.
 const MAX_ADDRESS_BYTES: usize = MAX_IMAGE_BYTES / 3 * 4 + 100;
-/// Minimum number of marks that begin a block of code.
+/// Minimum number of characters of a code fence.
 const MIN_FENCE_MARKS: usize = 3;
 
-/// Splits a growing text into words and images.
+/// Splits text into words and images while it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct InlineImages {
     /// Text that may be part of an image.
     held: String,
-    /// Place in `held` of the address of an image.
+    /// Position in `held` of an image's URL.
     address: Option<usize>,
-    /// Length of the part of `held` without the end of the address, in bytes.
+    /// Length of the part of `held` that was searched for the end of the URL, in bytes.
     searched: usize,
-    /// Whether an image is too large: the rest of its address is left out.
+    /// Whether an image is too large: the rest of its URL is dropped.
     is_too_large: bool,
     code: CodeMarks,
 }
 
 impl InlineImages {
-    /// Takes more of the text.
+    /// Adds text.
     pub(crate) fn push(&mut self, text: &str, media: &mut ReplyMedia, out: &mut Vec<Delta>) {
         self.held.push_str(text);
         while self.step(media, out) {}
@@ -44,7 +44,7 @@ impl InlineImages {
         self.emit(self.held.len(), out);
     }
 
-    /// Returns whether there may be more to emit.
+    /// Processes a part of the text and returns whether there may be more.
     fn step(&mut self, media: &mut ReplyMedia, out: &mut Vec<Delta>) -> bool {
         if self.is_too_large {
             return self.leave_out(media);
@@ -65,7 +65,7 @@ impl InlineImages {
             return true;
         }
         let Some(at) = found else { return false };
-        // Of two beginnings the later one is the image's.
+        // An image begins at the later of two beginnings.
         if let Some(later @ 1..) = alt.rfind(begin) {
             self.emit(later, out);
             return true;
@@ -83,7 +83,7 @@ impl InlineImages {
         true
     }
 
-    /// Returns the place of the next image, or of an exclamation mark at the end, outside code.
+    /// Returns the position of the next image, or of a trailing exclamation mark, outside of code.
     fn find_beginning(&self) -> Option<usize> {
         let mut code = self.code;
         for (at, c) in self.held.char_indices() {
@@ -96,7 +96,7 @@ impl InlineImages {
         None
     }
 
-    /// Returns the place behind the address, if it has ended.
+    /// Returns the position after the URL, if it is complete.
     fn find_end(&mut self) -> Option<usize> {
         let is_other = |c: char| !c.is_ascii_alphanumeric() && !"+/=;:,._-".contains(c);
         let found = self.held.get(self.searched..).and_then(|rest| rest.find(is_other));
@@ -128,7 +128,7 @@ impl InlineImages {
         true
     }
 
-    /// Leaves out the address of an image that is too large.
+    /// Drops the URL of an image that is too large.
     fn leave_out(&mut self, media: &mut ReplyMedia) -> bool {
         let end = self.find_end();
         self.held.drain(..end.unwrap_or(self.held.len()));
@@ -150,15 +150,15 @@ impl InlineImages {
     }
 }
 
-/// Knows whether the text so far ends inside code: between backticks, or in a block between fences.
+/// Tracks whether the text so far ends inside of code: between backticks, or in a fenced block.
 #[derive(Clone, Copy, Debug)]
 struct CodeMarks {
     open: Option<OpenCode>,
-    /// The mark that the text ends with, and how often.
+    /// The fence character that the text ends with, and its count.
     run: Option<(char, usize)>,
     /// Whether the line has only spaces before the run.
     is_line_start: bool,
-    /// Whether the line is the end of a block so far.
+    /// Whether the line may be the end of a fenced block.
     closes: bool,
 }
 
@@ -167,7 +167,7 @@ struct CodeMarks {
 struct OpenCode {
     mark: char,
     marks: usize,
-    /// Whether it is a block if its line has no such marks again.
+    /// Whether it begins a fenced block unless the same characters occur again in its line.
     may_fence: bool,
     is_block: bool,
 }
@@ -179,7 +179,7 @@ impl Default for CodeMarks {
 }
 
 impl CodeMarks {
-    /// Takes the next character.
+    /// Processes the next character.
     fn see(&mut self, c: char) {
         if let Some((mark, marks)) = &mut self.run
             && *mark == c
@@ -196,7 +196,7 @@ impl CodeMarks {
         }
     }
 
-    /// Returns whether a character that is no mark is in code here.
+    /// Returns whether an ordinary character would be in code here.
     fn is_code(mut self) -> bool {
         self.end_run();
         self.open.is_some()
@@ -219,7 +219,7 @@ impl CodeMarks {
         }
     }
 
-    /// Ends a line. Code between backticks ends with it: a lone backtick hides no later image.
+    /// Ends a line. Inline code ends with it: a lone backtick hides no later image.
     fn end_line(&mut self) {
         self.open = match self.open {
             Some(open) if open.is_block => (!self.closes).then_some(open),
@@ -235,7 +235,7 @@ mod tests {
 
     const PNG: &str = "data:image/png;base64,iVBORw0KGgo=";
 
-    /// Reads a text whole and cut at every byte.
+    /// Checks a text as a whole and split at every byte.
     fn check(text: &str, words: &str, images: usize, left_out: usize) {
         for cut in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
             let (mut reader, mut media, mut out) =

@@ -1,9 +1,9 @@
-//! The kinds of protocols.
+//! The wire protocols.
 
 /// A protocol of model providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireKind {
-    /// OpenAI's chat completions, which most others took over.
+    /// OpenAI's chat completions, which most other providers adopted.
     Chat,
     /// Anthropic's Messages.
     Messages,
@@ -11,7 +11,7 @@ pub enum WireKind {
     Gemini,
     /// OpenAI's responses.
     Responses,
-    /// Ollama's own chat.
+    /// Ollama's own chat API.
     Ollama,
 }
 
@@ -21,7 +21,7 @@ impl WireKind {
     pub(crate) const ALL: [Self; 5] =
         [Self::Chat, Self::Messages, Self::Gemini, Self::Responses, Self::Ollama];
 
-    /// Returns the word for it in origins of parts, which threads keep.
+    /// Returns the name of the wire in origins of parts, which threads store.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Chat => "chat",

@@ -1,6 +1,6 @@
-//! The last check of a request before a wire writes it: entries of a thread that a provider would refuse.
+//! Final check of a request before encoding: replaces entries of a thread that a provider would refuse.
 //!
-//! A model may call a tool by a name that no provider takes back, and threads of older versions hold such calls. One of
+//! A model may call a tool by a name that providers refuse, and threads of older versions contain such calls. One of
 //! them would fail every later request of its thread.
 
 use pudu_base::{Assistant, Message, Request, ToolCall, ToolResult};
@@ -10,7 +10,7 @@ use std::{borrow::Cow, sync::Arc};
 /// Maximum length of a tool's name, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Replaces names of tools outside of `[a-zA-Z0-9_-]{1,64}` and arguments that are no object.
+/// Replaces tool names outside of `[a-zA-Z0-9_-]{1,64}` and arguments that are not objects.
 pub(crate) fn make_legal(request: &mut Request) {
     for message in &mut request.messages {
         if let Some(legal) = legal_message(message) {
@@ -19,7 +19,7 @@ pub(crate) fn make_legal(request: &mut Request) {
     }
 }
 
-/// Returns a message in its legal form; `None` for one that is legal.
+/// Returns a message in its valid form; `None` if it is valid already.
 fn legal_message(message: &Message) -> Option<Message> {
     match message {
         Message::Assistant(reply) if !reply.calls.iter().all(is_legal_call) => {
@@ -42,7 +42,7 @@ fn is_legal_call(call: &ToolCall) -> bool {
     call.args.is_object() && matches!(legal_name(&call.name), Cow::Borrowed(_))
 }
 
-/// Returns a name that every provider takes: the name itself, or a name made from it.
+/// Returns a name that every provider accepts: the name itself, or one derived from it.
 fn legal_name(name: &str) -> Cow<'_, str> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_legal) {
@@ -58,7 +58,7 @@ mod tests {
     use crate::{ModelSettings, WireKind, testing, wires::wire_of};
     use serde_json::json;
 
-    /// Returns every name of a function in a body, whatever its wire.
+    /// Returns all function names in a body of any wire.
     fn names(body: &Value) -> Vec<String> {
         let own: Vec<String> = match body {
             Value::Object(map) => ["name", "tool_name"]

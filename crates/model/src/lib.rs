@@ -1,8 +1,8 @@
-//! Language models behind the one port of `pudu-base`: the wires that providers speak, each in a folder of its own
-//! that knows bytes and no sockets; one HTTP client for all wires; and a built-in model for a machine that has none.
-//! How a vendor departs from its wire is data ([`Dialect`], [`vendors`]).
+//! Language models that implement the interface of `pudu-base`: the wires of the providers, each in its own folder and
+//! without I/O; one HTTP client for all wires; and a built-in model for machines without one. Deviations of a provider
+//! from its wire are data ([`Dialect`], [`vendors`]).
 //!
-//! Deliberately absent: asking again and falling back (the harness decides that), prices, and anything about threads.
+//! Deliberately absent: retries and fallbacks (the harness decides), prices, and anything about threads.
 
 mod call_ids;
 mod calls;

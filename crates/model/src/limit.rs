@@ -1,15 +1,15 @@
-//! The limit of a reply in a request's body, after the operator's keys were added.
+//! The limit of a reply in a request's body, after the operator's keys are applied.
 
 use pudu_base::Request;
 use serde_json::{Map, Value};
 
-/// Lowers the limit under each of these keys to the request's maximum. If no key is there, the first is set.
+/// Lowers the limit under each of these keys to the request's maximum. Without any, sets the first key.
 pub(crate) fn bound(options: &mut Map<String, Value>, keys: &[&str], request: &Request) {
     let Some(most) = request.most else { return };
     let mut is_there = false;
     for key in keys {
         if let Some(limit) = options.get_mut(*key) {
-            // A negative number is no limit.
+            // A negative number means no limit.
             if limit.as_u64().is_none_or(|limit| limit > u64::from(most)) {
                 *limit = most.into();
             }
@@ -21,7 +21,7 @@ pub(crate) fn bound(options: &mut Map<String, Value>, keys: &[&str], request: &R
     }
 }
 
-/// Returns the limit under these keys, if there is one.
+/// Returns the limit under these keys, if any.
 pub(crate) fn limit(options: &Map<String, Value>, keys: &[&str]) -> Option<u64> {
     keys.iter().filter_map(|key| options.get(*key)?.as_u64()).max()
 }
@@ -40,7 +40,7 @@ mod tests {
         ModelSettings { max_tokens, body: map(body), ..ModelSettings::plain("m", wire) }
     }
 
-    /// Every place of a limit in a body.
+    /// All limits in a body.
     fn limits(settings: &ModelSettings, most: Option<u32>) -> Vec<i64> {
         let request = Request { most, ..Request::default() };
         let body = wire_of(settings.wire).body(settings, &request).unwrap();

@@ -1,17 +1,17 @@
-//! Images that models make, as they come in replies. Other media are left out.
+//! Images in replies. Other media are skipped.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pudu_base::{Delta, image_kind};
 
-/// Maximum number of images of a reply.
+/// Maximum number of images in a reply.
 const MAX_IMAGES: usize = 10;
 /// Maximum size of all images of a reply, in bytes.
 pub(crate) const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Words between the type and the data of an image in its address.
+/// Separator of an image's type and data in a data URL.
 const BASE64_MARK: &str = ";base64,";
 
-/// Images and other media of a reply.
+/// Images and other media in a reply.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyMedia {
     images: usize,
@@ -22,10 +22,10 @@ pub(crate) struct ReplyMedia {
 }
 
 impl ReplyMedia {
-    /// Takes the data of an image in base64. Leaves out other media, large images and those above the limit.
+    /// Adds the base64 data of an image. Skips other media, and images above the limits.
     pub(crate) fn take(&mut self, data: &str, out: &mut Vec<Delta>) {
         let room = MAX_IMAGE_BYTES.saturating_sub(self.bytes);
-        // Base64 has four characters for three bytes.
+        // Base64 encodes three bytes as four characters.
         let fits = self.images < MAX_IMAGES && data.len() / 4 * 3 <= room;
         let image = fits.then(|| STANDARD.decode(data.trim()).ok()).flatten();
         match image.filter(|bytes| image_kind(bytes).is_some()) {
@@ -40,7 +40,7 @@ impl ReplyMedia {
         }
     }
 
-    /// Takes an image by its address, which has the data of the image itself.
+    /// Adds an image given as data URL.
     pub(crate) fn take_url(&mut self, url: &str, out: &mut Vec<Delta>) {
         match url.strip_prefix("data:image/").and_then(|rest| rest.split_once(BASE64_MARK)) {
             Some((_, data)) => self.take(data, out),
@@ -48,8 +48,8 @@ impl ReplyMedia {
         }
     }
 
-    /// Takes an image from the text of a reply, by its address. Returns `false` if the address has no image: then the
-    /// text stays.
+    /// Adds an image from the text of a reply, given as data URL. Returns `false` if the URL is not an image: then the
+    /// text is kept.
     pub(crate) fn take_inline(&mut self, url: &str, out: &mut Vec<Delta>) -> bool {
         let Some((_, data)) = url.split_once(BASE64_MARK) else { return false };
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
@@ -61,7 +61,7 @@ impl ReplyMedia {
         is_image
     }
 
-    /// Returns whether an address, which may be cut, has the beginning of an image.
+    /// Returns whether a URL, possibly truncated, begins like an image.
     pub(crate) fn begins_image(url: &str) -> bool {
         let Some((_, data)) = url.split_once(BASE64_MARK) else { return false };
         let length = data.len().min(64) / 4 * 4;
@@ -69,12 +69,12 @@ impl ReplyMedia {
         head.is_some_and(|bytes| image_kind(&bytes).is_some())
     }
 
-    /// Counts a medium that is left out.
+    /// Counts a skipped medium.
     pub(crate) fn leave_out(&mut self) {
         self.left_out += 1;
     }
 
-    /// Returns the number of media that are left out.
+    /// Returns the number of skipped media.
     pub(crate) fn left_out(&self) -> usize {
         self.left_out
     }

@@ -1,4 +1,4 @@
-//! Anthropic's Messages wire, which others offer beside their own.
+//! Anthropic's Messages wire, which other providers also support.
 
 mod decode;
 mod encode;
@@ -15,7 +15,7 @@ use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 pub(crate) struct MessagesWire;
 
 impl Wire for MessagesWire {
-    /// The base URL has the version at its end or not: Anthropic's own clients leave it out.
+    /// The base URL may include the version: Anthropic's own clients omit it.
     fn path(&self, settings: &ModelSettings) -> String {
         let has_version = settings.base_url.path().trim_end_matches('/').ends_with("/v1");
         if has_version { "/messages".to_owned() } else { "/v1/messages".to_owned() }

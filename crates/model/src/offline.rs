@@ -1,16 +1,16 @@
-//! The model for a machine that has none: it describes itself, echoes, and calls a tool on request, so
-//! that the whole way of a message can be seen without a key.
+//! The model for machines without one: it describes itself, echoes, and calls a tool on request, so that the whole path
+//! of a message can be seen without a key.
 
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Finish, Message, Model, ModelStream, Request, ToolCall, Usage};
 use serde_json::Value;
 
-/// The built-in model. Type `/tool NAME {json}` to it and it calls that tool.
+/// The built-in model. It calls a tool on the message `/tool NAME {json}`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offline;
 
 impl Offline {
-    /// The name under which people know it.
+    /// Name of the model for users.
     pub const NAME: &'static str = "offline";
 }
 
@@ -47,7 +47,7 @@ fn reply(request: &Request) -> Vec<Delta> {
     }
 }
 
-/// Reads `/tool NAME {json}`.
+/// Parses `/tool NAME {json}`.
 fn wish(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim().strip_prefix("/tool")?.strip_prefix(char::is_whitespace)?.trim_start();
     Some(rest.split_once(char::is_whitespace).unwrap_or((rest, "{}")))
@@ -76,7 +76,7 @@ fn echo(text: &str, request: &Request) -> String {
     )
 }
 
-/// Cuts a text into words with the space behind each, as a model streams them.
+/// Splits a text into words with trailing spaces, like a streaming model.
 fn words(text: &str) -> Vec<Delta> {
     text.split_inclusive(char::is_whitespace).map(|word| Delta::Text(word.to_owned())).collect()
 }

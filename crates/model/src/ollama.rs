@@ -1,5 +1,5 @@
-//! Ollama's own chat: JSON documents, one a line. Its server speaks the chat wire too, but there a request cannot set
-//! the length of a prompt.
+//! Ollama's own chat API: JSON documents, one per line. Its server also supports the chat wire, where a request cannot
+//! set the size of the context window.
 
 mod decode;
 mod encode;
@@ -15,7 +15,7 @@ use pudu_net::reqwest::header::{AUTHORIZATION, HeaderName};
 pub(crate) struct OllamaWire;
 
 impl Wire for OllamaWire {
-    /// The base URL may be written for the chat wire, or with the API's own folder.
+    /// The base URL may be written for the chat wire, or include the API's folder.
     fn path(&self, settings: &ModelSettings) -> String {
         let base = settings.base_url.path().trim_end_matches('/');
         let path = match base.rsplit('/').next() {

@@ -1,23 +1,24 @@
-//! The order in which a reply came: words, calls, and between them parts that only its provider can read, such as
-//! signed thoughts. A thread keeps words and calls separately, so here each is only counted or named; the rest is kept
-//! byte for byte. A reply that was changed since does not fit its order any more, and then goes back without.
+//! The order of a reply's pieces: text, calls, and between them parts that only its provider can read, such as signed
+//! thoughts. A thread stores text and calls separately, so they are only counted or named here; other parts are kept
+//! byte for byte. A reply that was changed since does not match its order any more, and is sent back without these
+//! parts.
 
 use pudu_base::{Assistant, ProviderParts, ToolCall};
 use serde_json::{Map, Value, json};
 
-/// The key of the order within a message's parts.
+/// Key of the order in a message's parts.
 const ORDER: &str = "order";
 
-/// The order of a reply while it is read.
+/// The order of a reply that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyOrder {
     pieces: Vec<Value>,
-    /// Whether anything is in it that would be lost without it.
+    /// Whether it contains anything that would be lost otherwise.
     is_needed: bool,
 }
 
 impl ReplyOrder {
-    /// Adds words of `bytes` bytes, and the data that the provider wants back with exactly these words.
+    /// Adds text of `bytes` bytes, and the data that the provider expects back with it.
     pub(crate) fn words(&mut self, bytes: usize, extra: Option<Value>) {
         let last = self.pieces.last_mut().filter(|last| last.get("extra").is_none());
         match (extra, last.and_then(|last| last.get_mut("words"))) {
@@ -26,12 +27,12 @@ impl ReplyOrder {
         }
     }
 
-    /// Adds a call, and the data that the provider wants back with it.
+    /// Adds a call, and the data that the provider expects back with it.
     pub(crate) fn call(&mut self, name: &str, extra: Option<Value>) {
         self.push(json!({"call": name}), extra);
     }
 
-    /// Adds a part that goes back unchanged.
+    /// Adds a part that is sent back unchanged.
     pub(crate) fn part(&mut self, part: Map<String, Value>) {
         self.is_needed = true;
         self.pieces.push(Value::Object(Map::from_iter([("part".to_owned(), Value::Object(part))])));
@@ -45,13 +46,13 @@ impl ReplyOrder {
         self.pieces.push(piece);
     }
 
-    /// Returns the parts that a message keeps.
+    /// Returns the parts to store in the message.
     pub(crate) fn into_parts(self, origin: String) -> Option<ProviderParts> {
         self.is_needed.then(|| ProviderParts { origin, parts: json!({ORDER: self.pieces}) })
     }
 }
 
-/// A piece of a reply that goes back.
+/// A piece of a reply that is sent back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum OrderedPiece<'a> {
     Words(&'a str, Option<&'a Value>),
@@ -59,7 +60,7 @@ pub(crate) enum OrderedPiece<'a> {
     Part(&'a Value),
 }
 
-/// Returns a reply's pieces in the order in which they came; `None` if its words or calls are not those any more.
+/// Returns a reply's pieces in their original order; `None` if its text or calls have changed.
 pub(crate) fn in_order<'a>(reply: &'a Assistant, parts: &'a Value) -> Option<Vec<OrderedPiece<'a>>> {
     let (mut words, mut calls) = (reply.text.as_str(), reply.calls.iter());
     let mut pieces = Vec::new();

@@ -1,9 +1,9 @@
-//! Breaks between words of one reply that something else separates, such as a search that ran at the provider.
+//! Breaks between texts of one reply that are separated by something else, such as a search that ran at the provider.
 
 /// Break between two paragraphs.
 pub(crate) const PARAGRAPH: &str = "\n\n";
 
-/// Puts a break before words that come behind a part without words.
+/// Inserts a break before text that follows a part of another kind.
 #[derive(Debug, Default)]
 pub(crate) struct Paragraphs {
     has_words: bool,
@@ -11,12 +11,12 @@ pub(crate) struct Paragraphs {
 }
 
 impl Paragraphs {
-    /// Notes a part that is neither words nor thoughts.
+    /// Records a part that is neither text nor thoughts.
     pub(crate) fn interrupt(&mut self) {
         self.is_interrupted = self.has_words;
     }
 
-    /// Returns the next words, with a break where one is due.
+    /// Returns the next text, with a break if needed.
     pub(crate) fn separate(&mut self, words: String) -> String {
         if words.is_empty() {
             return words;

@@ -1,30 +1,30 @@
-//! Parts of tool calls that a provider wants back, such as signatures. A part finds its call by name and arguments: the
-//! loop may drop calls and give them other ids.
+//! Parts of tool calls that a provider expects back, such as signatures. A part is matched to its call by name and
+//! arguments: the loop may drop calls and change their IDs.
 
 use pudu_base::{Assistant, ToolCall};
 use serde_json::{Value, json};
 
-/// The key of the parts of calls within a message's parts.
+/// Key of the call parts in a message's parts.
 pub(crate) const CALLS: &str = "calls";
 
-/// Writes the part of a call.
+/// Returns the stored form of a call's part.
 pub(crate) fn call_part(call: &ToolCall, part: &Value) -> Value {
     json!({"name": call.name, "args": call.args, "part": part})
 }
 
-/// Returns the parts of a message, if this very provider and model made them.
+/// Returns the parts of a message if they come from the same provider and model.
 pub(crate) fn own_parts<'a>(message: &'a Assistant, origin: &str) -> Option<&'a Value> {
     message.provider_parts.as_ref().filter(|parts| parts.origin == origin).map(|parts| &parts.parts)
 }
 
-/// Returns the thoughts of a message, if this very model had them. They are for show otherwise.
+/// Returns the thoughts of a message if they come from this model. Others are only for display.
 pub(crate) fn own_thoughts<'a>(message: &'a Assistant, model: &str) -> Option<&'a str> {
-    // Older versions and other programs note no model.
+    // Older versions and other programs do not record the model.
     let is_own = message.model.as_deref().is_none_or(|name| name == model);
     message.reasoning.as_deref().filter(|_| is_own)
 }
 
-/// Hands out the parts of a message's calls, in the calls' order.
+/// Iterator over the parts of a message's calls, in the calls' order.
 pub(crate) struct CallParts<'a> {
     rest: &'a [Value],
 }

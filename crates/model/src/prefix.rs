@@ -1,4 +1,4 @@
-//! A property of all wires: a request repeats the bytes of the one before it, up to its last message.
+//! A property of all wires: a request repeats the bytes of the previous one, up to its last message.
 
 use crate::{CacheRules, ModelSettings, WireKind, testing::call, wires::wire_of};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// An event in a thread between two requests.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A person speaks, or steers.
+    /// A user speaks, or steers.
     Said(String),
     /// The model answers.
     Answered(String),
@@ -22,7 +22,7 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     let text = || "[a-zä字\"{}\\n ]{1,12}";
     prop_oneof![
-        // People's messages are never blank.
+        // User messages are never blank.
         text().prop_map(|text| Happening::Said(format!("ask {text}"))),
         text().prop_map(Happening::Answered),
         (text(), prop::collection::vec(text(), 1..4))
@@ -31,7 +31,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Returns the messages, and the numbers of messages after which the model was asked.
+/// Returns the messages, and the number of messages at each request.
 fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
     let (mut messages, mut asked) = (Vec::new(), Vec::new());
     for (n, happening) in happened.iter().enumerate() {
@@ -63,7 +63,7 @@ fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
                 }
             }
         }
-        // A model that has just answered is not asked.
+        // No request follows an answer directly.
         if !matches!(happening, Happening::Answered(_)) {
             asked.push(messages.len());
         }
@@ -85,7 +85,7 @@ fn reply(n: usize, text: &str, calls: Vec<ToolCall>) -> Assistant {
     }
 }
 
-/// Writes a request, without the brackets that end it.
+/// Writes a request without its closing brackets.
 fn written(settings: &ModelSettings, messages: &[Arc<Message>]) -> String {
     let spec = ToolSpec {
         name: "ls".to_owned(),
@@ -111,7 +111,7 @@ proptest! {
         let begun = [vec![Happening::Said("begin".to_owned())], happened].concat();
         let (messages, asked) = thread(&begun);
         for wire in WireKind::ALL {
-            // Anthropic compares blocks and not their marks, which move on with the newest turns.
+            // Anthropic compares blocks but not their marks, which follow the newest turns.
             let cache = CacheRules { enabled: false, ..CacheRules::default() };
             let settings = ModelSettings { cache, ..ModelSettings::plain("m", wire) };
             for pair in asked.windows(2) {

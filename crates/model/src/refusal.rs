@@ -1,4 +1,4 @@
-//! Mapping of a provider's refusals to errors.
+//! Maps error responses of providers to errors.
 
 mod overflow;
 mod wait;
@@ -8,12 +8,12 @@ use pudu_net::{json, reqwest, retry, scrub};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// As much of a refusal is read, in bytes.
+/// Maximum size of an error response that is read, in bytes.
 const ENOUGH: usize = 64 * 1024;
-/// As much of its words is passed on, in characters.
+/// Maximum length of a quoted error message, in characters.
 const WORDS: usize = 300;
 
-/// Codes of an account without credit. GLM and MiniMax have numbers.
+/// Codes for an account without credit. GLM and MiniMax use numbers.
 const BROKE: [&str; 6] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -22,7 +22,7 @@ const BROKE: [&str; 6] = [
     "1113",
     "1008",
 ];
-/// Words of an account without credit, where there is no code.
+/// Messages about an account without credit, if there is no code.
 const BROKE_WORDS: [&str; 7] = [
     "insufficient balance",
     "credit balance is too low",
@@ -32,7 +32,7 @@ const BROKE_WORDS: [&str; 7] = [
     "欠费",
     "额度不足",
 ];
-/// Codes of a filter's refusal.
+/// Codes of a content filter.
 const FILTERED: [&str; 9] = [
     "content_filter",
     "content_policy_violation",
@@ -44,10 +44,10 @@ const FILTERED: [&str; 9] = [
     "1026",
     "1027",
 ];
-/// Words of a filter's refusal, where there is no code, or one with another meaning.
+/// Messages of a content filter, if there is no code, or one with another meaning.
 const FILTERED_WORDS: [&str; 3] =
     ["content filtering policy", "your input was flagged", "prompt was flagged"];
-/// Words of errors that have no status of their own, and the corresponding status. MiniMax has numbers.
+/// Messages without their own status, and the corresponding status. MiniMax uses numbers.
 const STATUSES: [(&str, u16); 27] = [
     ("rate_limit", 429),
     ("resource_exhausted", 429),
@@ -78,7 +78,7 @@ const STATUSES: [(&str, u16); 27] = [
     ("image_file", 400),
 ];
 
-/// Reads a response whose status is no success.
+/// Reads a response with an error status.
 pub(crate) async fn read(response: reqwest::Response) -> ModelError {
     let status = response.status().as_u16();
     let wait = retry::after(response.headers(), SystemTime::now());
@@ -88,7 +88,7 @@ pub(crate) async fn read(response: reqwest::Response) -> ModelError {
     classify(status, wait, error.as_ref(), &body)
 }
 
-/// Reads the error that some servers send inside a stream that began well.
+/// Parses an error inside of a stream.
 pub(crate) fn in_stream(error: &Value) -> ModelError {
     let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
     let number = ["code", "status", "status_code", "http_code"].into_iter().find_map(|name| {
@@ -99,12 +99,12 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
     classify(status, None, Some(error), "")
 }
 
-/// Reads such an error that comes as text, perhaps as JSON.
+/// Parses such an error from text, which may be JSON.
 pub(crate) fn in_stream_text(text: &str) -> ModelError {
     match json::parse(text.as_bytes()) {
         Ok(Value::Array(errors)) if !errors.is_empty() => in_stream(&errors[0]),
         Ok(error) => in_stream(&error),
-        // A gateway may write its error into an event that was cut.
+        // A gateway may write its error into a truncated event.
         Err(_) => {
             match text.lines().find_map(|line| json::parse(line.as_bytes()).ok().filter(Value::is_object)) {
                 Some(error) => in_stream(&error),
@@ -114,7 +114,7 @@ pub(crate) fn in_stream_text(text: &str) -> ModelError {
     }
 }
 
-/// Returns the error of an event that is not of its protocol: the error that it may carry, or that it is garbled.
+/// Returns the error for an event that violates its protocol: the error that it contains, or that it is garbled.
 pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
     let value = json::parse(text.as_bytes()).ok();
     let first = value.as_ref().and_then(|value| value.get(0)).or(value.as_ref());
@@ -124,7 +124,7 @@ pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
     }
 }
 
-/// Returns the status for the words of an error.
+/// Returns the status for an error message.
 fn status_of(error: &Value) -> u16 {
     let words = ["code", "type", "status", "status_code"].into_iter().filter_map(|name| error.get(name));
     let words: Vec<String> = words.map(word).collect();
@@ -170,17 +170,17 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
             ModelError::Filtered(detail)
         }
         _ if overflow::is_overflow(status, &codes, &lower) => ModelError::TooLong(detail),
-        // The model wrote a call that the provider could not read: it may do better.
+        // The model wrote a call that the provider could not parse: a retry may succeed.
         _ if is_one_of(&["tool_use_failed"]) => ModelError::Garbled(detail),
         401 | 403 => ModelError::Auth(detail),
-        // So Google refuses a key.
+        // Google's response to an invalid key.
         400 if lower.contains("api key not valid") => ModelError::Auth(detail),
         400 | 404 if is_one_of(&["model_not_found", "deploymentnotfound"]) => {
             ModelError::UnknownModel(detail)
         }
-        // Asking less helps, whatever the limit is.
+        // A shorter request helps, whatever the limit is.
         413 => ModelError::TooLong(detail),
-        // Only an API that is there knows of models.
+        // Only an existing API mentions models.
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
         // 529 is Anthropic's status for an overload.
@@ -190,7 +190,7 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
     }
 }
 
-/// Reads the wait that Google asks for: its refusals have it in their details, not in a header.
+/// Parses Google's retry delay, which is in the details of the error instead of a header.
 fn retry_info(error: &Value) -> Option<Duration> {
     let mut details = error.get("details")?.as_array()?.iter();
     let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
@@ -198,8 +198,8 @@ fn retry_info(error: &Value) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(seconds).ok()?.min(retry::MAX_RETRY_DELAY))
 }
 
-/// Replaces identifiers of an account by a word: organisations, projects, requests, keys that the
-/// provider showed in part. The chat has nothing to do with those.
+/// Replaces account identifiers with a placeholder: organizations, projects, requests, and keys that the provider shows
+/// in part. They are irrelevant in a chat.
 fn without_ids(said: &str) -> String {
     const KINDS: [&str; 12] =
         ["org-", "org_", "proj-", "proj_", "user-", "user_", "acct-", "acct_", "req-", "req_", "sk-", "key-"];
@@ -223,7 +223,7 @@ fn without_ids(said: &str) -> String {
 fn detail(status: u16, said: &str) -> String {
     let said: String = said.trim().chars().filter(|c| !c.is_control()).collect();
     let words: String = without_ids(&scrub::hide(&said)).chars().take(WORDS).collect();
-    // A page of a website says nothing to a person.
+    // An HTML page is not a useful message.
     let words = if words.starts_with('<') { String::new() } else { words };
     if words.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {words}") }
 }

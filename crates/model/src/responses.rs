@@ -1,4 +1,4 @@
-//! OpenAI's responses: a reply is a list of items, and thoughts come encrypted and go back as they were. Nothing is
+//! OpenAI's Responses API: a reply is a list of items, and encrypted thoughts are sent back unchanged. Nothing is
 //! stored at the provider.
 
 mod decode;

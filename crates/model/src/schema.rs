@@ -1,26 +1,26 @@
-//! Schemas of tools, reduced to the part of JSON Schema that a provider takes. One schema with a word that a provider
-//! does not know makes it refuse every request, and tools of MCP servers bring any words.
+//! Reduces tool schemas to the part of JSON Schema that a provider accepts. A provider refuses every request with an
+//! unknown keyword in a schema, and tools of MCP servers may use any.
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The part of JSON Schema that a provider takes.
+/// The part of JSON Schema that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaForm {
     /// The whole schema.
     Full,
-    /// Without references and without words that only some validators know.
+    /// Without references and uncommon keywords.
     Plain,
-    /// The part that OpenAPI 3.0 has, as Gemini wants it: no `$ref`, `const`, lists of types, or unknown formats.
+    /// The subset of OpenAPI 3.0, for Gemini: no `$ref`, `const`, lists of types, or unknown formats.
     OpenApi,
 }
 
-/// Maximum depth to which references are followed; a type that holds itself ends there.
+/// Maximum depth of resolved references; a recursive type ends there.
 const MAX_DEPTH: usize = 24;
-/// Maximum number of parts of a schema that is written out.
+/// Maximum number of parts of an expanded schema.
 const MAX_PARTS: usize = 4_000;
 
-/// Words that every provider takes.
+/// Keywords that every provider accepts.
 const PLAIN_WORDS: [&str; 20] = [
     "type",
     "description",
@@ -44,7 +44,7 @@ const PLAIN_WORDS: [&str; 20] = [
     "additionalProperties",
 ];
 
-/// Words of JSON Schema that Gemini's subset of OpenAPI has.
+/// Keywords of JSON Schema in Gemini's subset of OpenAPI.
 const OPENAPI_WORDS: [&str; 15] = [
     "type",
     "description",
@@ -63,7 +63,7 @@ const OPENAPI_WORDS: [&str; 15] = [
     "pattern",
 ];
 
-/// Formats that mean something to providers that check them.
+/// Formats that providers with format checks accept.
 const OPENAPI_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "enum", "date-time"];
 
 impl SchemaForm {
@@ -74,7 +74,7 @@ impl SchemaForm {
         }
         let mut reducer = Reducer { form: self, root: schema, parts: 0 };
         let mut reduced = reducer.part(schema, 0);
-        // Arguments are an object everywhere.
+        // Arguments are always an object.
         if let Value::Object(map) = &mut reduced {
             map.insert("type".to_owned(), json!("object"));
             if self == Self::Plain || map.contains_key("properties") {
@@ -94,7 +94,7 @@ struct Reducer<'a> {
 impl Reducer<'_> {
     fn part(&mut self, schema: &Value, depth: usize) -> Value {
         self.parts += 1;
-        // `true`, `false`, a schema that is too deep, and a value that is no schema at all: anything.
+        // `true`, `false`, a schema that is too deep, and a value that is not a schema: anything.
         let (Value::Object(map), true) = (schema, depth < MAX_DEPTH && self.parts < MAX_PARTS) else {
             return self.anything();
         };
@@ -121,7 +121,7 @@ impl Reducer<'_> {
         if self.form == SchemaForm::OpenApi { json!({"type": "string"}) } else { json!({}) }
     }
 
-    /// Replaces a reference by its target; words beside the reference win.
+    /// Replaces a reference with its target; sibling keywords take precedence.
     fn without_reference(&self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut whole = map.clone();
         for _ in depth..MAX_DEPTH {
@@ -149,7 +149,7 @@ impl Reducer<'_> {
             }
             ("format", Value::String(format)) => {
                 let known = self.form != SchemaForm::OpenApi || OPENAPI_FORMATS.contains(&format.as_str());
-                // The formats that schemars writes for Rust's numbers are in no standard.
+                // schemars writes non-standard formats for Rust's numbers.
                 (known && !format.starts_with("uint")).then(|| value.clone())
             }
             ("enum", Value::Array(values)) if self.form == SchemaForm::OpenApi => {
@@ -160,7 +160,7 @@ impl Reducer<'_> {
     }
 }
 
-/// Makes one type of a list of types, and says whether it may be null.
+/// Reduces a list of types to one type, and records whether it may be null.
 fn plain_type(map: &mut Map<String, Value>) {
     let Some(Value::Array(types)) = map.get("type") else { return };
     let (nulls, others): (Vec<Value>, Vec<Value>) = types.iter().cloned().partition(|name| name == "null");
@@ -181,13 +181,13 @@ fn plain_type(map: &mut Map<String, Value>) {
     }
 }
 
-/// Writes a constant as a list of one.
+/// Converts a constant to a list of one value.
 fn one_value(map: &mut Map<String, Value>) {
     if let Some(value) = map.remove("const") {
         map.entry("type").or_insert_with(|| json!("string"));
         map.entry("enum").or_insert_with(|| json!([text(&value)]));
     }
-    // Only words can be listed there.
+    // Such a list may only contain strings.
     if let Some(values) = map.get("enum") {
         let is_text =
             values.as_array().is_some_and(|values| values.iter().all(|v| v.is_string() || v.is_null()));
@@ -197,7 +197,7 @@ fn one_value(map: &mut Map<String, Value>) {
     }
 }
 
-/// Writes `oneOf` and `allOf` with the words that are there, and null as `nullable`.
+/// Expresses `oneOf` and `allOf` with supported keywords, and null as `nullable`.
 fn alternatives(map: &mut Map<String, Value>) {
     if let Some(Value::Array(parts)) = map.remove("allOf") {
         for part in parts.iter().filter_map(Value::as_object) {
@@ -234,7 +234,7 @@ fn alternatives(map: &mut Map<String, Value>) {
     }
 }
 
-/// Adds the required parts: a type, and the items of a list.
+/// Adds the required keywords: a type, and the items of a list.
 fn complete(map: &mut Map<String, Value>) {
     let is_typed = map.contains_key("type") || map.contains_key("anyOf");
     if !is_typed {
@@ -244,7 +244,7 @@ fn complete(map: &mut Map<String, Value>) {
     if map.get("type").is_some_and(|name| name == "array") {
         map.entry("items").or_insert_with(|| json!({"type": "string"}));
     }
-    // A required property has to be defined.
+    // A required property must be defined.
     let known: Vec<String> = map
         .get("properties")
         .and_then(Value::as_object)

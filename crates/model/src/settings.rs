@@ -10,42 +10,42 @@ use std::{sync::Arc, time::Duration};
 /// One model at one provider.
 #[derive(Clone, Debug)]
 pub struct ModelSettings {
-    /// The name under which people know it.
+    /// Name of the model for users.
     pub name: String,
-    /// The provider's name for the model.
+    /// The provider's name of the model.
     pub model: String,
     /// The protocol.
     pub wire: WireKind,
-    /// How the provider departs from it.
+    /// Deviations of the provider from the protocol.
     pub dialect: Dialect,
-    /// Base URL, to which the wire adds its path, for example `https://api.openai.com/v1`. Its query is kept.
+    /// Base URL, to which the wire appends its path, for example `https://api.openai.com/v1`. Its query is kept.
     pub base_url: Url,
-    /// The key, where the provider wants one.
+    /// API key, if the provider requires one.
     pub api_key: Option<SecretString>,
-    /// Headers to send besides.
+    /// Additional headers.
     pub headers: Vec<(String, SecretString)>,
-    /// Keys of the request's body besides ours, for example `top_p`; they win over ours.
+    /// Additional keys of the request's body, for example `top_p`; they override ours.
     pub body: Map<String, Value>,
-    /// Additions to the body so that the model thinks, or does not.
+    /// Additions to the body that enable or disable thinking.
     pub thinking: ThinkingRules,
-    /// Marks for the provider's cache, on wires that want them.
+    /// Marks for the provider's cache, on wires that use them.
     pub cache: CacheRules,
-    /// How many tokens a reply may have; the provider's own limit if none.
+    /// Maximum number of tokens of a reply; the provider's default if `None`.
     pub max_tokens: Option<u32>,
-    /// How freely it chooses words; as the provider has it if none.
+    /// Sampling temperature; the provider's default if `None`.
     pub temperature: Option<f64>,
-    /// How many tokens prompt and reply may have together.
+    /// Size of the context window, for prompt and reply, in tokens.
     pub window: u64,
-    /// Whether it can see images.
+    /// Whether the model accepts images.
     pub sees: bool,
-    /// The longest wait for the next bytes, the first included.
+    /// Maximum time between bytes, including the first.
     pub gap: Duration,
-    /// The longest time for the whole reply.
+    /// Maximum time of the whole reply.
     pub total: Duration,
 }
 
 impl ModelSettings {
-    /// A model on this machine, for tests and benchmarks.
+    /// A local model for tests and benchmarks.
     #[cfg(test)]
     pub(crate) fn plain(name: &str, wire: WireKind) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl ModelSettings {
         }
     }
 
-    /// Returns the settings with a request's sampling in place of theirs.
+    /// Returns the settings with a request's sampling parameters.
     pub(crate) fn sampled(self: &Arc<Self>, sampling: Sampling) -> Arc<Self> {
         if sampling == Sampling::default() {
             return self.clone();
@@ -78,53 +78,53 @@ impl ModelSettings {
         Arc::new(Self { max_tokens, temperature, ..(**self).clone() })
     }
 
-    /// Returns the name of wire, host and model, which parts of a reply are kept for.
+    /// Returns the name of wire, host and model, which identifies the origin of a reply's parts.
     pub(crate) fn origin(&self) -> String {
         let host = self.base_url.host_str().unwrap_or_default();
         format!("{} {host} {}", self.wire.word(), self.model)
     }
 }
 
-/// Rules for the marks of the Messages wire for its provider's cache. Other providers cache without marks.
+/// Rules for cache marks on the Messages wire. Other providers cache without marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
     /// Whether anything is marked; DeerFlow's `enable_prompt_caching`.
     pub enabled: bool,
-    /// How many of the newest turns from the user are marked at most; DeerFlow's `prompt_cache_size`. Anthropic takes
-    /// four marks a request, and the system prompt and the tools have one each.
+    /// Maximum number of marked user turns, newest first; DeerFlow's `prompt_cache_size`. Anthropic accepts four marks
+    /// per request, and the system prompt and the tools use one each.
     pub newest: usize,
 }
 
 impl Default for CacheRules {
-    /// As DeerFlow has it.
+    /// DeerFlow's defaults.
     fn default() -> Self {
         Self { enabled: true, newest: 3 }
     }
 }
 
-/// How a provider departs from its wire.
+/// Deviations of a provider from its wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The field in which a model's thoughts go back to it in the clear; none where its provider does not want them.
+    /// Field for sending a model's thoughts back in plain text; `None` if the provider does not expect them.
     pub thoughts: Option<&'static str>,
-    /// Whether that field must be there in each turn that calls tools.
+    /// Whether that field is required in each turn with tool calls.
     pub needs_thoughts: bool,
-    /// The form of call ids that it takes.
+    /// Format of call IDs.
     pub call_ids: CallIdForm,
-    /// The part of JSON Schema that it takes.
+    /// The accepted part of JSON Schema.
     pub schema: SchemaForm,
-    /// The field of the chat wire that limits a reply.
+    /// Field of the chat wire that limits a reply.
     pub limit_field: &'static str,
-    /// Whether the chat wire has to ask for the usage of a stream.
+    /// Whether the usage of a stream has to be requested on the chat wire.
     pub asks_usage: bool,
-    /// Whether calls are written as text, as Huawei's engine does.
+    /// Whether calls are written as text, as by Huawei's engine.
     pub text_calls: bool,
-    /// The header of the key and the text before the key in it, where they are not the wire's.
+    /// Header of the key and the prefix of its value, if they differ from the wire's.
     pub key_header: Option<(&'static str, &'static str)>,
 }
 
 impl Dialect {
-    /// A server that keeps to the wire.
+    /// A server that follows the wire exactly.
     pub const PLAIN: Self = Self {
         thoughts: None,
         needs_thoughts: false,

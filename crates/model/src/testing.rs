@@ -1,4 +1,4 @@
-//! Common ground of the tests of all wires: a reply's bytes are read whole, by single bytes, and cut at every byte.
+//! Helpers for the tests of all wires: a reply is decoded as a whole, byte by byte, and split at every byte.
 
 use crate::{ModelSettings, frames::ReplyDecoder};
 use pudu_base::{
@@ -8,7 +8,7 @@ use pudu_base::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A reply as its reader understands it.
+/// A decoded reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) text: String,
@@ -93,7 +93,7 @@ pub(crate) fn result(call: &str, text: &str) -> ToolResult {
     }
 }
 
-/// Feeds bytes to a decoder and returns the deltas that they complete.
+/// Feeds bytes to a decoder and returns the completed deltas.
 pub(crate) fn push(decoder: &mut ReplyDecoder, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
     let mut deltas = Vec::new();
     decoder.push(bytes, &mut deltas).map(|()| deltas)
@@ -112,8 +112,8 @@ fn in_chunks<'a>(
     Ok(Reply::of(deltas))
 }
 
-/// Reads a reply whole, by single bytes, and cut at every byte, and returns the whole one. A cut reply gives the same
-/// or an error; only the usage, which comes last, may be missing.
+/// Decodes a reply as a whole, byte by byte, and truncated at every byte, and returns the whole one. A truncated reply
+/// gives the same result or an error; only the usage, which comes last, may be missing.
 pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
     let whole = read_open(settings, bytes);
     for at in 0..bytes.len() {
@@ -135,7 +135,7 @@ pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, Mode
     whole
 }
 
-/// Reads a reply whole, by single bytes, and in two pieces, but never cut: for replies that continue behind an
+/// Decodes a reply as a whole, byte by byte, and in two chunks, but never truncated: for replies that continue after an
 /// apparent end.
 pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
     let whole = in_chunks(settings, std::iter::once(bytes));

@@ -1,9 +1,9 @@
-//! Thoughts that a model writes into its text, between `<think>` and `</think>` at the beginning, as local servers and
-//! some gateways leave them. They are no words for people.
+//! Separates thoughts that a model writes into its text, between `<think>` and `</think>` at the beginning, as left
+//! there by local servers and some gateways. They are not meant for users.
 //!
-//! Templates of some models write the first mark into the prompt, so that a reply begins with thoughts and only their
-//! end is marked. The first such reply is recognised at that mark, and its earlier words are taken back; the next
-//! replies of the model are held back until the mark comes.
+//! Some models' templates put the opening tag into the prompt, so that a reply begins with thoughts and only their end
+//! is tagged. The first such reply is recognized at that tag, and its text so far is retracted; later replies of the
+//! model are held back until the tag.
 
 use pudu_base::Thinking;
 use std::sync::{
@@ -13,18 +13,18 @@ use std::sync::{
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// Length of the words that are searched again with the next piece, in bytes: more than a mark has.
+/// Length of the text that is searched again with the next piece, in bytes: more than a tag has.
 const TAIL_BYTES: usize = 16;
 /// Maximum size of the text held back, in bytes.
 const MAX_HELD_BYTES: usize = 128 * 1024;
-/// Maximum size of white space before the first mark, in bytes.
+/// Maximum size of white space before the opening tag, in bytes.
 const MAX_SPACE_BYTES: usize = 4 * 1024;
 
-/// Whether the last reply of a model began with thoughts whose first mark was in the prompt.
+/// Whether the last reply of a model began with thoughts whose opening tag was in the prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabit(Arc<AtomicBool>);
 
-/// The habits of a model, with thinking on and off: its template may write the mark in only one mode.
+/// The habits of a model, with and without thinking: its template may add the tag in only one mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabits {
     on: ThinkHabit,
@@ -40,28 +40,28 @@ impl ThinkHabits {
     }
 }
 
-/// Parts words from thoughts while they come in pieces.
+/// Separates text from thoughts while it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct ThinkSplitter {
     state: SplitState,
-    /// Text that may be the beginning of a tag, or the end of the words that were given out.
+    /// Text that may be the beginning of a tag, or the end of the emitted text.
     held: String,
-    /// Length of the held text already searched for the mark, in bytes.
+    /// Length of the held text that was searched for the tag, in bytes.
     searched: usize,
     habit: ThinkHabit,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SplitState {
-    /// Nothing but white space has come.
+    /// Nothing but white space has arrived.
     #[default]
     Begin,
     Thinking,
-    /// All that comes is held back until its end is marked.
+    /// Text is held back until the closing tag.
     Held,
-    /// The thoughts are over, and white space before the words is left out.
+    /// The thoughts have ended, and white space before the text is skipped.
     Gap,
-    /// Words are given out as they come, and it is not known yet whether they are thoughts.
+    /// Text is emitted, although it may turn out to be thoughts.
     Doubtful,
     Speaking,
 }
@@ -71,7 +71,7 @@ enum SplitState {
 pub(crate) enum Said {
     Thought(String),
     Words(String),
-    /// The words so far were thoughts.
+    /// The text so far was thoughts.
     Retract,
 }
 
@@ -80,7 +80,7 @@ impl ThinkSplitter {
         Self { habit: habit.clone(), ..Self::default() }
     }
 
-    /// Takes more text and returns the parts that are certain by now.
+    /// Adds text and returns the parts that are certain.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Said> {
         if self.state == SplitState::Speaking {
             return if text.is_empty() { Vec::new() } else { vec![Said::Words(text.to_owned())] };
@@ -94,7 +94,7 @@ impl ThinkSplitter {
         said
     }
 
-    /// Notes that the provider sends thoughts separately: nothing has to be held back, and held text is words.
+    /// Records that the provider sends thoughts separately: nothing needs to be held back, and held text is emitted.
     pub(crate) fn thinks_elsewhere(&mut self) -> Option<Said> {
         self.habit = ThinkHabit::default();
         (self.state == SplitState::Held).then(|| {
@@ -103,12 +103,12 @@ impl ThinkSplitter {
         })
     }
 
-    /// Ends the text: held text is returned as its state suggests.
+    /// Ends the text: held text is returned according to the state.
     pub(crate) fn end(&mut self) -> Option<Said> {
         let held = std::mem::take(&mut self.held);
         let said = match self.state {
             SplitState::Thinking => Said::Thought(held),
-            // The mark was the last that came.
+            // The tag was the last text.
             SplitState::Doubtful if held.trim_end().ends_with(CLOSE) => {
                 self.habit.set(true);
                 return Some(Said::Retract);
@@ -125,7 +125,7 @@ impl ThinkSplitter {
         (!is_empty).then_some(said)
     }
 
-    /// Goes as far as one change of state; whether there was one.
+    /// Processes the text up to a change of state; returns whether there was one.
     fn step(&mut self, said: &mut Vec<Said>) -> bool {
         match self.state {
             SplitState::Begin => self.begin(said),
@@ -187,8 +187,8 @@ impl ThinkSplitter {
         end.is_some()
     }
 
-    /// Gives out words, and looks for the end of thoughts whose beginning did not come. A line that ends with it is
-    /// one; a text that speaks of the marks names the first one too, or continues behind the second.
+    /// Emits text, and searches for the end of thoughts without an opening tag. Only a line that ends with the tag
+    /// counts; a text about the tags also contains the opening one, or continues after the closing one.
     fn doubt(&mut self, text: &str) -> Vec<Said> {
         if text.is_empty() {
             return Vec::new();
@@ -237,12 +237,12 @@ impl ThinkHabit {
     }
 }
 
-/// Returns the last place up to this one where a character ends.
+/// Returns the last character boundary up to this position.
 fn char_end(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Returns how many bytes at the end may begin the closing tag.
+/// Returns the number of bytes at the end that may begin the closing tag.
 fn held_back(text: &str) -> usize {
     (1..CLOSE.len())
         .rev()
@@ -254,7 +254,7 @@ fn held_back(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Splits a text that comes in pieces of `size` characters into thoughts and words.
+    /// Splits a text that arrives in pieces of `size` characters into thoughts and text.
     fn split(text: &str, size: usize, habit: &ThinkHabit) -> (String, String) {
         let (mut splitter, mut thoughts, mut words) =
             (ThinkSplitter::new(habit), String::new(), String::new());

@@ -1,4 +1,4 @@
-//! Additions to a request so that a model thinks, or does not, by the rules of DeerFlow's configuration.
+//! Additions to a request that enable or disable thinking, by the rules of DeerFlow's configuration.
 
 use pudu_base::Thinking;
 use serde_json::{Map, Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Map, Value, json};
 /// How a model's thinking is controlled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThinkingRules {
-    /// Whether it can be controlled at all.
+    /// Whether thinking can be controlled at all.
     pub supported: bool,
-    /// Whether it takes an effort.
+    /// Whether the model accepts an effort.
     pub takes_effort: bool,
-    /// Fields of the body when it shall think.
+    /// Fields of the body that enable thinking.
     pub enabled: Map<String, Value>,
-    /// Fields of the body when it shall not think; without any they are derived from `enabled`.
+    /// Fields of the body that disable thinking; if empty, they are derived from `enabled`.
     pub disabled: Map<String, Value>,
-    /// Whether the Messages wire makes a budget where thinking is on and has none; DeerFlow's `auto_thinking_budget`.
+    /// Whether the Messages wire sets a budget if thinking is enabled without one; DeerFlow's `auto_thinking_budget`.
     pub auto_budget: bool,
 }
 
@@ -32,7 +32,7 @@ impl ThinkingRules {
         self.supported && thinking != Thinking::Off
     }
 
-    /// Returns the effort to send, in the words that providers share.
+    /// Returns the effort to send, with the name that providers share.
     #[must_use]
     pub fn effort(&self, thinking: Thinking) -> Option<&'static str> {
         thinking.effort().filter(|_| self.takes_effort)
@@ -49,7 +49,7 @@ impl ThinkingRules {
         }
     }
 
-    /// Returns the opposite of `enabled`, where its form is one of those that have an opposite.
+    /// Returns the opposite of `enabled`, if its format has one.
     fn derived_disabled(&self) -> Map<String, Value> {
         let mut disabled = Map::new();
         let enabled = &self.enabled;
@@ -82,7 +82,7 @@ impl ThinkingRules {
     }
 }
 
-/// Merges objects key by key; other values are replaced. `extra_body` is the Python client's word for "into the body".
+/// Merges objects key by key; other values are replaced. `extra_body` is the Python client's name for additional keys.
 pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {
         match (key.as_str(), value, into.get_mut(key)) {

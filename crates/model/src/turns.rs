@@ -1,22 +1,22 @@
-//! Messages as turns of user and model that alternate, as Anthropic and Google want them: consecutive messages of one
-//! side are one turn, and the results of calls come first in the turn behind them, in the order of the calls.
+//! Messages as alternating turns of user and model, as required by Anthropic and Google: consecutive messages of one
+//! side are one turn, and the results of calls come first in the next turn, in the order of the calls.
 //!
-//! A call without a result is not fixed here; the harness answers each before it asks.
+//! Calls without a result are not fixed here; the harness answers each before a request.
 
 use pudu_base::{Assistant, Human, Message, ToolCall, ToolResult};
 use std::sync::Arc;
 
-/// Replaces the opening of a thread that does not begin with a person.
+/// Replaces the opening of a thread that does not begin with a user message.
 pub(crate) const OPENING: &str = "(Earlier messages are left out.)";
 
-/// The side that a turn is from.
+/// The side of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnSide {
     User,
     Model,
 }
 
-/// All that one side says in a row.
+/// Consecutive messages of one side.
 #[derive(Debug)]
 pub(crate) struct SideTurn<P> {
     pub(crate) side: TurnSide,
@@ -24,7 +24,7 @@ pub(crate) struct SideTurn<P> {
     pub(crate) parts: Vec<P>,
 }
 
-/// Writes messages in the parts of a wire.
+/// Encodes messages as parts of a wire.
 pub(crate) trait TurnWriter<'a, P> {
     fn words(&mut self, text: std::borrow::Cow<'a, str>) -> P;
 
@@ -33,7 +33,7 @@ pub(crate) trait TurnWriter<'a, P> {
     fn result(&mut self, result: &'a ToolResult) -> P;
 }
 
-/// Returns the turns of a thread, the first from the user.
+/// Returns the turns of a thread; the first is from the user.
 pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
     messages: &'a [Arc<Message>],
     writer: &mut W,
@@ -55,7 +55,7 @@ pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
     builder.turns
 }
 
-/// Writes a person's message. Providers refuse empty text.
+/// Encodes a user's message. Providers refuse empty text.
 fn words<'a, P, W: TurnWriter<'a, P>>(human: &'a Human, writer: &mut W) -> Option<P> {
     let told = human.told();
     (!told.trim().is_empty()).then(|| writer.words(told))
@@ -65,7 +65,7 @@ struct TurnBuilder<'a, P> {
     turns: Vec<SideTurn<P>>,
     /// The calls of the model's last turn.
     calls: &'a [ToolCall],
-    /// Results for the user's turn, each with its place.
+    /// Results for the user's turn, each with its position.
     results: Vec<(usize, P)>,
     /// The rest of the user's turn.
     words: Vec<P>,
@@ -95,7 +95,7 @@ impl<'a, P> TurnBuilder<'a, P> {
             results.into_iter().map(|(_, result)| result).chain(self.words.drain(..)).collect();
         match self.turns.last_mut() {
             _ if parts.is_empty() => {}
-            // A reply without anything to say stood between them.
+            // A skipped empty reply was between them.
             Some(turn) if turn.side == TurnSide::User => turn.parts.extend(parts),
             _ => self.turns.push(SideTurn { side: TurnSide::User, parts }),
         }
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
     use std::borrow::Cow;
 
-    /// Notes each part as a word.
+    /// Records each part as a word.
     struct PartNotes;
 
     impl<'a> TurnWriter<'a, String> for PartNotes {

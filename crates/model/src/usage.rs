@@ -1,19 +1,19 @@
-//! Usage as several wires report it.
+//! Usage reports of several wires.
 
 use pudu_base::Usage;
 
-/// A report whose numbers overlap or lie beside each other, depending on the provider.
+/// A report whose numbers overlap or not, depending on the provider.
 pub(crate) struct UsageReport {
-    /// The numbers under their names.
+    /// The numbers as reported.
     pub(crate) reported: Usage,
     /// Audio tokens of the prompt.
     pub(crate) audio: u64,
-    /// The provider's sum of all tokens.
+    /// The provider's total.
     pub(crate) total: Option<u64>,
 }
 
-/// Returns a usage whose input includes audio and cached tokens, and whose output includes thoughts. Some providers count
-/// them separately (xAI thoughts, Mistral audio, gateways the cache); their total shows it.
+/// Returns a usage whose input includes audio and cached tokens, and whose output includes thoughts. Some providers
+/// count them separately (xAI thoughts, Mistral audio, gateways the cache), which the total reveals.
 pub(crate) fn to_usage(report: &UsageReport) -> Usage {
     let UsageReport { reported, audio, total } = *report;
     let Usage { input, output, cached, cache_writes, reasoning } = reported;
@@ -31,7 +31,7 @@ pub(crate) fn to_usage(report: &UsageReport) -> Usage {
     let fitting = sums.into_iter().find(|(input, output)| input.saturating_add(*output) == beside);
     let (more_input, more_output) = fitting.unwrap_or((0, 0));
     let input = input.saturating_add(more_input);
-    // A prompt is never smaller than its part in the cache.
+    // A prompt is never smaller than its cached part.
     let input = if from_cache > input { input.saturating_add(from_cache) } else { input };
     Usage { input, output: output.saturating_add(more_output), ..reported }
 }

@@ -1,31 +1,31 @@
-//! Providers as data: where each is found, which wire it speaks, and how it departs from it.
+//! Providers as data: their addresses, wires and deviations.
 
 use crate::{CallIdForm, Dialect, SchemaForm, WireKind};
 
 /// A provider of models, or a model server.
 #[derive(Debug)]
 pub struct Vendor {
-    /// Its name in lower case.
+    /// Name in lower case.
     pub name: &'static str,
-    /// The protocol that it speaks.
+    /// The wire protocol.
     pub wire: WireKind,
     /// Base URL of its API.
     pub base_url: &'static str,
-    /// Ends of the hosts by which it is known, whatever class a configuration names.
+    /// Suffixes of its hosts, which identify it whatever class a configuration names.
     pub hosts: &'static [&'static str],
-    /// Path for a base URL that is written without one, as native clients take it.
+    /// Path for a base URL without one, as accepted by its own clients.
     pub path: &'static str,
-    /// Environment variables of the base URL, first one first, as its own clients read them.
+    /// Environment variables of the base URL in order of precedence, as in its own clients.
     pub url_variables: &'static [&'static str],
     /// Environment variables of the key.
     pub key_variables: &'static [&'static str],
-    /// How it departs from the wire.
+    /// Deviations from the wire.
     pub dialect: Dialect,
-    /// Switches of a request's body that are on unless the operator says otherwise.
+    /// Boolean keys of a request's body that are true by default.
     pub switches: &'static [&'static str],
 }
 
-/// Returns all that are known.
+/// Returns all known vendors.
 #[must_use]
 pub fn vendors() -> &'static [Vendor] {
     VENDORS
@@ -38,7 +38,7 @@ impl Vendor {
         VENDORS.iter().find(|vendor| vendor.name == name)
     }
 
-    /// Returns the vendor whose host this is.
+    /// Returns the vendor with this host.
     #[must_use]
     pub fn at(host: &str) -> Option<&'static Self> {
         let is_of =
@@ -47,9 +47,9 @@ impl Vendor {
     }
 }
 
-/// Thoughts go back under this name.
+/// Thoughts are sent back in this field.
 const THOUGHTS_BACK: Dialect = Dialect { thoughts: Some("reasoning_content"), ..Dialect::PLAIN };
-/// Thoughts must go back with each call.
+/// Thoughts have to be sent back with each call.
 const THOUGHTS_NEEDED: Dialect = Dialect { needs_thoughts: true, ..THOUGHTS_BACK };
 
 const fn vendor(
@@ -80,7 +80,7 @@ static VENDORS: &[Vendor] = &[
             "https://api.openai.com/v1",
             &["api.openai.com"],
             &["OPENAI_API_KEY"],
-            // Its thinking models take no other name.
+            // Its thinking models accept no other name.
             Dialect { limit_field: "max_completion_tokens", ..Dialect::PLAIN },
         )
     },
@@ -163,7 +163,7 @@ static VENDORS: &[Vendor] = &[
         "https://api.mistral.ai/v1",
         &["api.mistral.ai"],
         &["MISTRAL_API_KEY"],
-        // It reports the usage unasked, and refuses fields that it does not know.
+        // It always reports the usage, and refuses unknown fields.
         Dialect { call_ids: CallIdForm::Nine, asks_usage: false, ..Dialect::PLAIN },
     ),
     vendor("groq", "https://api.groq.com/openai/v1", &["api.groq.com"], &["GROQ_API_KEY"], Dialect::PLAIN),
@@ -219,7 +219,7 @@ static VENDORS: &[Vendor] = &[
             "http://127.0.0.1:11434",
             &[],
             &[],
-            // Its server reads schemas into types of its own: it drops references, and refuses `true`.
+            // Its server parses schemas to its own types: it drops references, and refuses `true`.
             Dialect { thoughts: Some("thinking"), schema: SchemaForm::Plain, ..Dialect::PLAIN },
         )
     },

@@ -1,17 +1,17 @@
-//! The HTTP client that everything shares.
+//! The shared HTTP client.
 
 use crate::{builder, proxy::ProxySettings, retry::CONNECT_TIMEOUT};
 use std::{sync::OnceLock, time::Duration};
 
-/// An HTTP/2 connection with calls under way is asked this often whether it lives, and given this long to say so.
+/// Interval and timeout of HTTP/2 pings on a connection with calls in progress.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many connections to a host wait for the next call. HTTP/1.1 takes one for each call that is under way.
+/// Maximum number of idle connections per host. HTTP/1.1 needs one per concurrent call.
 const MAX_IDLE_PER_HOST: usize = 64;
 
-/// Returns the shared HTTP client: pooled connections, no limit on the whole exchange, because answers are streamed;
-/// callers bound the gaps. Proxies are those of [`ProxySettings`]. Redirects are not followed: no API that we
-/// call redirects, and a followed one would carry a key to another host.
+/// Returns the shared HTTP client: with pooled connections and without a total timeout, because responses are streamed;
+/// callers limit the gaps. Proxies are those of [`ProxySettings`]. Redirects are not followed: no API that we call
+/// redirects, and a followed one would send a key to another host.
 ///
 /// # Errors
 /// When the system's TLS roots cannot be loaded.

@@ -1,4 +1,4 @@
-//! Checks of properties that hold for any input, for the fuzzers, which see only public items, and for tests.
+//! Checks of properties that hold for any input, for fuzzers, which see only public items, and for tests.
 
 use crate::{
     json::{self, PairJoiner},
@@ -7,7 +7,7 @@ use crate::{
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
 
-/// Reads any bytes as foreign JSON: no panic, no NUL, no half pair, and valid JSON is unchanged.
+/// Parses any bytes as foreign JSON: no panic, no NUL, no lone surrogate, and valid JSON is unchanged.
 pub fn foreign_json(bytes: &[u8]) {
     let typed = json::decode::<BTreeMap<String, Vec<u32>>>(bytes);
     let Ok(value) = json::parse(bytes) else {
@@ -37,7 +37,7 @@ fn has_nul(value: &Value) -> bool {
     }
 }
 
-/// Reads any bytes as server-sent events: no panic, and it does not matter where the bytes were cut.
+/// Parses any bytes as server-sent events: no panic, and the result does not depend on the chunks.
 pub fn events(bytes: &[u8]) {
     let read = |size: usize| {
         let mut decoder = SseDecoder::default();
@@ -55,7 +55,7 @@ pub fn events(bytes: &[u8]) {
     }
 }
 
-/// Checks each file of a fuzzer's corpus and its mutants: `PUDU_FUZZ_ROUNDS` for each, 50 without that variable.
+/// Checks each file of a fuzzer's corpus and its mutants: `PUDU_FUZZ_ROUNDS` mutants per file, 50 by default.
 /// Returns the number of files.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn check_corpus(target: &str, check: fn(&[u8])) -> std::io::Result<usize> {
     Ok(files)
 }
 
-/// Returns bytes with some changed, cut out, or repeated elsewhere. The same seed gives the same mutant.
+/// Returns bytes with some of them changed, removed or repeated. The same seed gives the same mutant.
 fn mutant(bytes: &[u8], seed: u64) -> Vec<u8> {
     const SIGNS: &[u8] = b"{}[]\":,\\u0dN-\n\r\xff\xed\0 ";
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

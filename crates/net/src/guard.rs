@@ -1,12 +1,11 @@
-//! Fetching what somebody else chose: a model, a page, a message. This is the one way to do it.
+//! Fetches URLs from untrusted sources: a model, a page, a message. No other code does.
 //!
-//! A URL is looked at before anything happens (`target.rs`); a name is resolved once, its addresses are judged
-//! (`address.rs`), and the connection goes to one that was judged (`resolve.rs`). Redirects are followed here,
-//! each as if it were a new URL, and what was sent along for one origin is not sent to another. Size is counted
-//! behind the decompression, time over everything.
+//! A URL is checked first (`target.rs`); its name is resolved once, the addresses are checked (`address.rs`), and the
+//! connection uses a checked address (`resolve.rs`). Redirects are followed here and checked like new URLs, and headers
+//! for one origin are not sent to another. The size limit applies after decompression, the time limit to everything.
 //!
-//! Deliberately absent: proxies, because one would connect where nobody has looked; cookies; methods other than
-//! GET. Endpoints that the operator configured are trusted and go through [`client`](crate::client) instead.
+//! Deliberately absent: proxies, because one would connect to unchecked addresses; cookies; methods other than GET.
+//! Endpoints that the operator configured are trusted and use [`client`](crate::client) instead.
 
 mod address;
 mod error;
@@ -32,44 +31,44 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How many redirects are followed.
+/// Maximum number of redirects.
 const HOPS: usize = 5;
 
-/// How long a name is looked up that somebody else will resolve anyway.
+/// Timeout of resolving a name that another service will resolve again.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sites tell by this name whom they serve, and where to complain.
+/// User agent, with a URL that tells sites about pudu.
 const AGENT: &str = concat!(
     "Mozilla/5.0 (compatible; pudu/",
     env!("CARGO_PKG_VERSION"),
     "; +https://github.com/pudu-agent/pudu)"
 );
 
-/// How much one fetch may use up.
+/// Limits of one fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchBounds {
-    /// The largest body, in bytes, decompressed.
+    /// Maximum size of the decompressed body, in bytes.
     pub size: usize,
-    /// How long everything may take, redirects included.
+    /// Timeout of the whole fetch, including redirects.
     pub time: Duration,
 }
 
 /// A fetched response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Final URL, behind redirects.
+    /// Final URL, after redirects.
     pub url: Url,
     /// The HTTP status.
     pub status: u16,
-    /// The server's `Content-Type`, as it is; empty if it sends none.
+    /// The server's `Content-Type`; empty if missing.
     pub kind: String,
-    /// How long the server wants to be left alone.
+    /// Requested delay before a retry.
     pub retry_after: Option<Duration>,
-    /// The body; empty unless the status is one of success.
+    /// The body; empty unless the status is a success.
     pub body: Bytes,
 }
 
-/// Fetches from the open internet, and from nowhere else.
+/// Fetches only from the public internet.
 #[derive(Clone)]
 pub struct Guard {
     client: Client,
@@ -77,7 +76,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Makes one that asks the system for addresses.
+    /// Creates a guard that uses the system's resolver.
     ///
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
@@ -85,7 +84,7 @@ impl Guard {
         Self::with(allowed, Arc::new(System))
     }
 
-    /// Makes one with another resolver.
+    /// Creates a guard with another resolver.
     ///
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
@@ -97,7 +96,7 @@ impl Guard {
             .redirect(Policy::none())
             .referer(false)
             .connect_timeout(Duration::from_secs(10))
-            // Sites are many: what is idle is not kept for long.
+            // There are many sites, so idle connections are closed soon.
             .pool_idle_timeout(Duration::from_secs(5))
             .pool_max_idle_per_host(1)
             .http2_max_header_list_size(64 * 1024)
@@ -106,11 +105,11 @@ impl Guard {
         Ok(Self { client, checked })
     }
 
-    /// Looks at a URL that somebody else will fetch for us: what cannot be told here, because the name is
-    /// not known here, is theirs to tell.
+    /// Checks a URL that another service fetches for us. A name that cannot be resolved here is accepted: the other
+    /// service decides.
     ///
     /// # Errors
-    /// When it may not be fetched.
+    /// When the URL must not be fetched.
     pub async fn check(&self, text: &str) -> Result<Url, GuardError> {
         let url = self.checked.allowed.read(text)?;
         let Some(name) = url.domain() else { return Ok(url) };
@@ -120,11 +119,11 @@ impl Guard {
         }
     }
 
-    /// Fetches. `headers` are for the URL's own origin: after a redirect to another one only what says which
-    /// kinds and languages are wanted goes along.
+    /// Fetches a URL. `headers` are for the URL's origin: after a redirect to another origin, only the accepted types
+    /// and languages are sent.
     ///
     /// # Errors
-    /// When it may not be fetched, cannot be, or is more than the bounds allow.
+    /// When the URL must not be fetched, the fetch fails, or a limit is exceeded.
     pub async fn fetch(
         &self,
         text: &str,
@@ -133,17 +132,17 @@ impl Guard {
     ) -> Result<Fetched, GuardError> {
         let url = self.checked.allowed.read(text)?;
         let whole = async {
-            // It is this function's time that ends it, in its words.
+            // The timeout of this function ends it first, with its own error.
             let (url, response) = self.follow(url, headers, bounds.time.saturating_mul(2)).await?;
             read(url, response, bounds.size).await
         };
         tokio::time::timeout(bounds.time, whole).await.map_err(|_| GuardError::TooSlow(bounds.time))?
     }
 
-    /// Starts to fetch, for what is read part by part. Everything may take `patience`, the body included.
+    /// Starts a fetch whose body is read in chunks. `patience` limits the whole fetch, including the body.
     ///
     /// # Errors
-    /// When it may not be fetched, or cannot be.
+    /// When the URL must not be fetched, or the fetch fails.
     pub async fn open(&self, text: &str, patience: Duration) -> Result<Response, GuardError> {
         let url = self.checked.allowed.read(text)?;
         self.follow(url, HeaderMap::new(), patience).await.map(|(_, response)| response)
@@ -176,7 +175,7 @@ fn refused(what: &str) -> GuardError {
     GuardError::Refused(what.to_owned())
 }
 
-/// Returns where a response sends the client, if it does.
+/// Returns the target of a redirect, if the response is one.
 fn redirect(response: &Response) -> Option<Result<String, GuardError>> {
     let sends = [
         StatusCode::MOVED_PERMANENTLY,
@@ -189,7 +188,7 @@ fn redirect(response: &Response) -> Option<Result<String, GuardError>> {
     Some(place.to_str().map(str::to_owned).map_err(|_| refused("the site redirects to what is no URL")))
 }
 
-/// Returns the headers that may go to any origin.
+/// Returns the headers that may be sent to any origin.
 fn neutral(headers: &HeaderMap) -> HeaderMap {
     let keep = |name| headers.get(&name).cloned().map(|value| (name, value));
     [ACCEPT, ACCEPT_LANGUAGE].into_iter().filter_map(keep).collect()
@@ -208,7 +207,7 @@ async fn read(url: Url, mut response: Response, size: usize) -> Result<Fetched, 
     if !response.status().is_success() {
         return Ok(fetched);
     }
-    // What was decompressed has lost the header; what has it still is not readable.
+    // Decompressed bodies have lost the header; a remaining one means that the body is unreadable.
     if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
         return Err(GuardError::Refused(format!(
@@ -229,7 +228,7 @@ async fn read(url: Url, mut response: Response, size: usize) -> Result<Fetched, 
     Ok(fetched)
 }
 
-/// Finds our own refusal below the client's error; anything else is the network's fault.
+/// Finds our own refusal among the causes of the client's error; any other error is a network error.
 fn failed(url: &Url, error: &reqwest::Error) -> GuardError {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     let mut last = String::new();

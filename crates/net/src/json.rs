@@ -1,9 +1,8 @@
-//! Foreign JSON, read leniently: bytes of providers, platforms, MCP servers and API clients.
+//! Lenient parser for foreign JSON of providers, platforms, MCP servers and API clients.
 //!
-//! Half a surrogate pair, bytes that are not UTF-8, and NUL become U+FFFD. `NaN` and `Infinity` become `null`. Raw
-//! control characters and unknown escapes in texts are kept as characters. [`decode`] drops a field or list entry of
-//! the wrong type and reports its path; everything beside it is kept. JSON that is nested deeper than 128 levels is
-//! refused, and so is JSON that is cut.
+//! Lone surrogates, invalid UTF-8 and NUL become U+FFFD. `NaN` and `Infinity` become `null`. Raw control characters and
+//! unknown escapes in texts are kept as characters. [`decode`] drops a field or list entry of the wrong type and
+//! reports its path; everything else is kept. JSON that is truncated or nested deeper than 128 levels is refused.
 //!
 //! ```
 //! use pudu_net::json;
@@ -34,27 +33,28 @@ use serde_path_to_error::Segment;
 /// Maximum number of fields and entries that [`decode`] drops. A document with more is refused.
 const MAX_DROPPED: usize = 64;
 
-/// A value that was read, and the fields that were dropped.
+/// A parsed value, and the dropped fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded<T> {
     /// The value.
     pub value: T,
-    /// Paths of the fields and entries that could not be read, for a log. They hold no foreign values.
+    /// Paths of the dropped fields and entries, for a log. They contain no foreign values.
     pub dropped: Vec<String>,
 }
 
-/// Reads any JSON value.
+/// Parses any JSON value.
 ///
 /// # Errors
-/// When the bytes are no JSON, or are nested too deeply.
+/// When the bytes are not JSON, or are nested too deeply.
 pub fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
     from_utf8(bytes).map_or_else(|| serde_json::from_str(&repair(bytes)), Ok)
 }
 
-/// Reads a type. A field or entry that does not fit is dropped, or the object around it where the type requires it.
+/// Parses a type. A field or entry of the wrong type is dropped, or the object that contains it if the type requires
+/// it.
 ///
 /// # Errors
-/// When the bytes are no JSON, are nested too deeply, or do not fit as a whole.
+/// When the bytes are not JSON, are nested too deeply, or do not match the type.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<Decoded<T>> {
     match from_utf8(bytes) {
         Some(value) => Ok(Decoded { value, dropped: Vec::new() }),
@@ -62,10 +62,10 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<Decoded<T
     }
 }
 
-/// Converts a value to a type, as [`decode`] does.
+/// Converts a value to a type, like [`decode`].
 ///
 /// # Errors
-/// When the value does not fit as a whole.
+/// When the value does not match the type.
 pub fn decode_value<T: DeserializeOwned>(mut value: Value) -> serde_json::Result<Decoded<T>> {
     let mut dropped = Vec::new();
     loop {
@@ -81,7 +81,7 @@ pub fn decode_value<T: DeserializeOwned>(mut value: Value) -> serde_json::Result
     }
 }
 
-/// Reads text that needs no repair, without a copy. `None` for text that may need one, and for text that does not fit.
+/// Parses text that needs no repair, without a copy. `None` for text that may need repair or does not match the type.
 pub fn decode_strictly<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
     let is_clean = memmem::find(text.as_bytes(), b"\\u0000").is_none();
     is_clean.then(|| serde_json::from_str(text).ok()).flatten()
@@ -91,7 +91,7 @@ fn from_utf8<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     decode_strictly(std::str::from_utf8(bytes).ok()?)
 }
 
-/// Removes the innermost value on a path and returns the path to it. `None` where only the whole document is left.
+/// Removes the innermost value on a path and returns the path. `None` if only the whole document is left.
 fn remove(root: &mut Value, path: &[Segment]) -> Option<String> {
     let is_step = |segment: &&Segment| matches!(segment, Segment::Seq { .. } | Segment::Map { .. });
     let steps: Vec<&Segment> = path.iter().take_while(is_step).collect();

@@ -1,8 +1,8 @@
-//! The one HTTP client and the one TLS configuration, the way by proxies, the guard for URLs that others chose, the lenient reader of
-//! foreign JSON, the decoder of server-sent events, the words for waiting, and the scrubber that keeps secrets out of
-//! texts for people and logs.
+//! Shared network code: the HTTP client, the TLS configuration, proxies, the guard for untrusted URLs, the lenient
+//! parser of foreign JSON, the decoder of server-sent events, retry delays, and the scrubber that removes secrets from
+//! texts and logs.
 //!
-//! Deliberately absent: any provider's or platform's protocol.
+//! Deliberately absent: protocols of providers and platforms.
 
 mod causes;
 mod client;

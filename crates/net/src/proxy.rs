@@ -1,5 +1,4 @@
-//! The proxies that the environment names, for the HTTP client and for connections that are no HTTP calls, such as those of
-//! WebSockets.
+//! Proxies from the environment, for the HTTP client and for other connections such as WebSockets.
 
 use crate::{retry::CONNECT_TIMEOUT, tls, with_causes};
 use hyper::Uri;
@@ -23,31 +22,31 @@ use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt};
 use url::Url;
 
-/// Bytes both ways.
+/// A bidirectional byte stream.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A connection to a host, directly or by a proxy.
+/// A connection to a host, directly or through a proxy.
 pub type HostStream = Box<dyn Duplex>;
 
-/// Why there is no connection. No password of a proxy is in it.
+/// Reason why a connection failed, without the proxy's password.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The host could not be reached. No proxy is to be used for it.
+    /// The host is unreachable, and no proxy is configured for it.
     #[error("{0}")]
     Direct(#[from] io::Error),
-    /// The proxy could not be reached, or did not connect.
+    /// The proxy is unreachable, or refused to connect.
     #[error("no connection by the proxy {proxy}: {why}")]
     Proxy {
-        /// The proxy's address.
+        /// Address of the proxy.
         proxy: String,
-        /// What went wrong.
+        /// Description of the error.
         why: String,
     },
 }
 
-/// A variable of the environment is no address of a proxy. Its value is not named: it may have a password.
+/// An environment variable is not a valid proxy address. Its value is omitted, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the environment variable {0} is no address of a proxy: write `http://HOST:PORT`, or `https://`, `socks5://` or \
@@ -55,64 +54,65 @@ pub enum HostError {
 )]
 pub struct ProxyFault(&'static str);
 
-/// The proxies to use, as the environment names them.
+/// Proxies from the environment.
 #[derive(Clone, Default)]
 pub struct ProxySettings {
     /// `HTTP_PROXY`, for connections without TLS.
     pub http: String,
     /// `HTTPS_PROXY`, for connections with TLS.
     pub https: String,
-    /// `ALL_PROXY`, where the one above is not set.
+    /// `ALL_PROXY`, if the specific variable is not set.
     pub all: String,
-    /// `NO_PROXY`: hosts that are reached directly.
+    /// `NO_PROXY`: hosts to connect to directly.
     pub no: String,
 }
 
 impl ProxySettings {
-    /// Reads the environment. Names in capital letters win. The start checks them: see [`Self::check`].
+    /// Reads the environment. Upper-case names take precedence. The daemon validates them at startup: see
+    /// [`Self::check`].
     #[must_use]
     pub fn from_env() -> Self {
         let [http, https, all, no] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].map(|name| {
             let value = std::env::var_os(name).or_else(|| std::env::var_os(name.to_ascii_lowercase()));
-            // A value with foreign bytes is no address, which the check finds.
+            // Invalid UTF-8 makes the address invalid, which the check detects.
             value.map(|value| value.to_string_lossy().into_owned()).unwrap_or_default()
         });
         Self { http, https, all, no }
     }
 
-    /// Checks that each proxy can be used. Without this check calls would go past a proxy that is written wrongly.
+    /// Checks that each proxy is usable. Otherwise calls would bypass a proxy with an invalid address.
     ///
     /// # Errors
-    /// If one is no address of a proxy.
+    /// When an address is invalid.
     pub fn check(&self) -> Result<(), ProxyFault> {
         let all = [("HTTP_PROXY", &self.http), ("HTTPS_PROXY", &self.https), ("ALL_PROXY", &self.all)];
         let is_unusable = |(_, address): &(&str, &String)| !address.is_empty() && !is_proxy(address);
         all.into_iter().find(is_unusable).map_or(Ok(()), |(name, _)| Err(ProxyFault(name)))
     }
 
-    /// Connects to a host in the form of URLs: an IPv6 address has its brackets. `secure` is true if TLS follows.
+    /// Connects to a host, written as in URLs: an IPv6 address is in brackets. `secure` is true if TLS follows.
     ///
     /// # Errors
-    /// If the host or the proxy cannot be reached, or the proxy refuses.
+    /// When the host or the proxy is unreachable, or the proxy refuses.
     pub async fn connect(&self, host: &str, port: u16, secure: bool) -> Result<HostStream, HostError> {
         let Some((proxy, to)) = self.proxy(host, port, secure) else {
             let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
             stream.set_nodelay(true)?;
             return Ok(Box::new(stream));
         };
-        // Credentials are not part of this address.
+        // This address has no credentials.
         let name = proxy.uri().to_string().trim_end_matches('/').to_owned();
         let why = |error: BoxError| with_causes(error.to_string(), &*error);
         by_proxy(&proxy, to).await.map_err(|error| HostError::Proxy { proxy: name, why: why(error) })
     }
 
-    /// Returns whether a host is reached by a proxy.
+    /// Returns whether a proxy is used for a host.
     #[must_use]
     pub fn has_proxy_for(&self, host: &str, port: u16, secure: bool) -> bool {
         self.proxy(host, port, secure).is_some()
     }
 
-    /// Returns the address of the proxy for a request of the HTTP client, credentials included.
+    /// Returns the proxy's address for a request of the HTTP client, with credentials.
     #[must_use]
     pub fn for_request(&self, url: &Url) -> Option<Url> {
         let secure = url.scheme() == "https";
@@ -122,7 +122,7 @@ impl ProxySettings {
         named.find_map(|address| with_scheme(address))
     }
 
-    /// Returns the host and port of the proxy for a request of the HTTP client, without credentials.
+    /// Returns the proxy's host and port for a request of the HTTP client, without credentials.
     #[must_use]
     pub fn shown_for(&self, url: &Url) -> Option<String> {
         let secure = url.scheme() == "https";
@@ -130,7 +130,7 @@ impl ProxySettings {
         Some(proxy.uri().authority()?.to_string())
     }
 
-    /// Returns the entries of `NO_PROXY` that match no host.
+    /// Returns the entries of `NO_PROXY` that can match no host.
     #[must_use]
     pub fn useless_exceptions(&self) -> Vec<&str> {
         let entries = self.no.split(',').map(str::trim);
@@ -146,7 +146,7 @@ impl ProxySettings {
         let to: Uri = format!("{scheme}://{host}:{port}/").parse().ok()?;
         let rules = Matcher::builder().http(self.http.as_str()).https(self.https.as_str());
         let direct = self.direct(port);
-        // The matcher takes `*` for names only, not for IP addresses.
+        // The matcher accepts `*` for names only, not for IP addresses.
         if direct.split(',').any(|entry| entry == "*") {
             return None;
         }
@@ -154,7 +154,7 @@ impl ProxySettings {
         Some((rules.intercept(&to)?, to))
     }
 
-    /// Returns the hosts that are reached directly at a port. An entry may name the port that it is about.
+    /// Returns the hosts to connect to directly at a port. An entry may be limited to a port.
     fn direct(&self, port: u16) -> String {
         let at_port = |entry: &'_ str| match entry.rsplit_once(':') {
             Some((host, at)) if !host.contains(':') || host.ends_with(']') => match at.parse::<u16>() {
@@ -170,7 +170,7 @@ impl ProxySettings {
 }
 
 impl fmt::Debug for ProxySettings {
-    /// Shows which proxies are set, not their addresses: those may have passwords.
+    /// Formats which proxies are set, but not their addresses, which may contain passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("ProxySettings");
         for (name, address) in [("http", &self.http), ("https", &self.https), ("all", &self.all)] {
@@ -180,7 +180,7 @@ impl fmt::Debug for ProxySettings {
     }
 }
 
-/// Returns the address of a proxy as a URL. Without a scheme it is one of HTTP.
+/// Parses a proxy address. The default scheme is HTTP.
 fn with_scheme(address: &str) -> Option<Url> {
     match address.contains("://") {
         true => Url::parse(address).ok(),
@@ -188,10 +188,10 @@ fn with_scheme(address: &str) -> Option<Url> {
     }
 }
 
-/// Returns whether both the matcher and the HTTP client can use an address of a proxy.
+/// Returns whether a proxy address works with both the matcher and the HTTP client.
 fn is_proxy(address: &str) -> bool {
     let any_host = Uri::from_static("http://host.invalid/");
-    // Without a scheme, a port tells an address from a word that is none.
+    // Without a scheme, a port distinguishes an address from any other word.
     let place = address.rsplit_once('@').map_or(address, |(_, place)| place).trim_end_matches('/');
     let has_port = || place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let has_known_scheme = |url: Url| matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
@@ -200,10 +200,10 @@ fn is_proxy(address: &str) -> bool {
         && Matcher::builder().all(address).build().intercept(&any_host).is_some()
 }
 
-/// Speaks TLS over a connection.
+/// Starts TLS on a connection.
 ///
 /// # Errors
-/// If the handshake fails.
+/// When the handshake fails.
 pub async fn secure(stream: HostStream, host: &str) -> io::Result<HostStream> {
     let tls = tls().ok_or_else(|| io::Error::other("the system's certificates cannot be read"))?;
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?;
@@ -358,7 +358,7 @@ mod tests {
         assert!(shown.contains("x.test") && !shown.contains("s3cret") && !shown.contains("ada"), "{shown}");
     }
 
-    /// A proxy that answers a request like this, and echoes; returns its port and the request.
+    /// Starts a proxy that answers a request like this and echoes; returns its port and the request.
     async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

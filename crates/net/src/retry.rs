@@ -1,17 +1,17 @@
-//! The timeout of connections, and when to ask again.
+//! The timeout to connect, and retry delays requested by servers.
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use std::time::{Duration, SystemTime};
 
-/// Maximum time to connect, below the time of any call: a call that did not connect is known to have done nothing.
+/// Timeout to connect, shorter than the timeout of any call: a call that failed to connect had no effect.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// Maximum delay that a server may ask for.
+/// Maximum retry delay that is accepted from a server.
 pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Seconds since 1970 that no server means as a wait: some write the time itself into the header.
+/// Delays from this value on, in seconds, are timestamps since 1970 that some servers send instead.
 const TIMESTAMP: f64 = 1e9;
 
-/// Reads how long a server wants us to wait: `retry-after-ms`, or `Retry-After` in seconds, as a date, or as a timestamp.
+/// Parses the requested retry delay: `retry-after-ms`, or `Retry-After` in seconds, as a date or as a timestamp.
 #[must_use]
 pub fn after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     millis(headers).or_else(|| seconds_or_date(headers, now)).map(|wait| wait.min(MAX_RETRY_DELAY))

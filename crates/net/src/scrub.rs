@@ -1,10 +1,10 @@
-//! Takes secrets out of text that leaves the process: out of logs, errors, answers of the API and what a command
-//! prints. They are known by value, because the configuration holds them or a platform issued them, and by their
-//! shape. The types that hold secrets do not print them either; this is the second net.
+//! Removes secrets from text that leaves the process: logs, errors, API responses and output of commands. Secrets are
+//! recognized by value, if they are configured or issued by a platform, and by their format. The types that hold
+//! secrets do not print them either; this is the second line of defense.
 //!
-//! The list of known secrets is the process's own: a secret is registered here once, and everything that
-//! leaves goes through [`hide`], so no path has to be given the secrets of another. People's own secrets are theirs to
-//! choose: they are taken out of their own commands' results and of the log, and change nothing that others read.
+//! The known secrets are global: a secret is registered once, and all output goes through [`hide`], so no code needs
+//! access to the secrets of another. Users choose their own secrets: these are only removed from the output of the
+//! user's commands and from the log, and do not affect texts of others.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
@@ -15,11 +15,11 @@ use std::{
 };
 use url::form_urlencoded;
 
-/// Replacement for a secret in a text.
+/// Replacement for a secret.
 pub const HIDDEN: &str = "[secret]";
 
-/// Shapes of secrets. Each has one capture group in front that is kept, so that a reader sees what was
-/// hidden: `Bearer [secret]`.
+/// Formats of secrets. Each has one leading capture group that is kept, so that a reader sees the kind of secret:
+/// `Bearer [secret]`.
 const SHAPES: &[&str] = &[
     // A Telegram bot token, alone or in the path of a URL: numeric bot id, colon, 35 characters.
     r"(\bbot|\b)[0-9]{6,12}:[A-Za-z0-9_-]{30,}",
@@ -29,66 +29,65 @@ const SHAPES: &[&str] = &[
     r"()\b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}",
     // Feishu and Lark: tenant, user and app access tokens.
     r"()\b[tua]-[A-Za-z0-9]{2,}[A-Za-z0-9._-]{18,}",
-    // OpenAI, Anthropic and those who took over the prefix.
+    // OpenAI, Anthropic, and providers with the same prefix.
     r"()\bsk-[A-Za-z0-9_-]{16,}",
     // A bearer or basic header.
     r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{12,}",
     // A password in a URL.
     r"(\b[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^@/\s]+@",
-    // A named value: query, form, header, JSON (DingTalk's and Feishu's secrets have no shape of their own).
+    // A named value: query, form, header, JSON (DingTalk's and Feishu's secrets have no format of their own).
     r#"(?i)((?:access_token|app_secret|appsecret|client_secret|clientsecret|secret_token|accesstoken|api[_-]?key|password|ticket|token|secret)["']?\s*[:=]\s*["']?)[^\s"'&,;}\[\]]{6,}"#,
 ];
 
-/// Shorter words are left: hiding them would tear ordinary text.
+/// Minimum length of a hidden secret, in bytes: hiding shorter ones would damage ordinary text.
 const MIN_SECRET_BYTES: usize = 6;
-/// Minimum length of a value that is taken out of the errors of the program that was given it, in bytes.
+/// Minimum length of a value that is hidden in the errors of a program that received it, in bytes.
 const MIN_PROGRAM_BYTES: usize = 4;
-/// Values that switch something and are no secrets.
+/// Common settings that are not secrets.
 const SWITCHES: [&str; 17] = [
     "true", "false", "none", "null", "auto", "info", "warn", "warning", "error", "debug", "trace", "json",
     "text", "http", "https", "stdio", "default",
 ];
-/// In a talk, shorter ones are left: a password may be a word.
+/// Minimum length of a secret that is hidden in a conversation, in bytes: a short password may be a word.
 const MIN_TALK_BYTES: usize = 12;
 /// Characters that are percent-encoded in a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// So many spellings of issued tokens are known; the oldest have long expired.
+/// Maximum number of known spellings of issued tokens; the oldest have long expired.
 const MAX_ISSUED: usize = 256;
-/// So many spellings of people's own secrets are known, those that were used last.
+/// Maximum number of known spellings of users' secrets, the most recently used.
 const MAX_PERSONAL: usize = 1024;
-/// A line of a secret that has several is hidden for itself if it is so long, in bytes.
+/// Minimum length of a line of a multi-line secret that is hidden on its own, in bytes.
 const MIN_LINE_BYTES: usize = 16;
 
-/// Known secrets of the process. Longer words come first, so that none is hidden in part.
+/// Known secrets of the process. Longer ones come first, so that none is hidden only in part.
 #[derive(Default)]
 struct KnownSecrets {
     configured: BTreeSet<String>,
     issued: VecDeque<String>,
     personal: VecDeque<String>,
-    /// Values that programs were given, secret or not.
+    /// Values that were passed to programs, secret or not.
     given: BTreeSet<String>,
-    /// The configured and the issued.
+    /// Configured and issued secrets.
     words: Arc<[String]>,
-    /// Those, people's own, and the values that programs were given.
+    /// Secrets that are hidden in the log: all of the above.
     logged: Arc<[String]>,
 }
 
 static KNOWN: RwLock<Option<KnownSecrets>> = RwLock::new(None);
 
-/// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
-/// somebody later.
+/// Registers secrets of the configuration for the life of the process: an old one may appear later.
 pub fn remember(secrets: impl IntoIterator<Item = String>) {
     learn(|known| {
         known.configured.extend(secrets.into_iter().flat_map(|secret| spellings(&secret, MIN_SECRET_BYTES)))
     });
 }
 
-/// Remembers a token that a platform issued, among the newest of them.
+/// Registers a token that a platform issued.
 pub fn remember_issued(token: &str) {
     learn(|known| push(&mut known.issued, spellings(token, MIN_SECRET_BYTES), MAX_ISSUED));
 }
 
-/// Adds what is not known yet, and drops the oldest that are too many.
+/// Adds new spellings and drops the oldest ones in excess of the limit.
 fn push(known: &mut VecDeque<String>, spellings: impl Iterator<Item = String>, most: usize) {
     for spelling in spellings {
         known.retain(|other| *other != spelling);
@@ -99,13 +98,13 @@ fn push(known: &mut VecDeque<String>, spellings: impl Iterator<Item = String>, m
     }
 }
 
-/// The secrets of one person, in every spelling, to be taken out of what their commands print.
+/// The secrets of one user in every spelling, to be hidden in the output of their commands.
 #[derive(Clone, Default)]
 pub struct SecretWords(Arc<[String]>);
 
 impl SecretWords {
-    /// Takes them in, and has them taken out of the log, too, as long as others are not newer. Only for secrets that are
-    /// kept: of what anybody may type, nothing is remembered.
+    /// Registers secrets, and also hides them in the log until too many newer ones follow. Only for stored secrets:
+    /// text that users type is not registered.
     pub fn remember<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let words = Self::with_lines(secrets, MIN_SECRET_BYTES);
         if !words.is_empty() {
@@ -114,8 +113,8 @@ impl SecretWords {
         Self::longest_first(words)
     }
 
-    /// Takes in all values that a program was given, to be taken out of its errors and of the log. Ordinary words may be
-    /// among them, so nothing else is searched for these values.
+    /// Registers all values that were passed to a program, to hide them in its errors and in the log. They may be
+    /// ordinary words, so they are not hidden elsewhere.
     pub fn of_program<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let is_switch = |value: &str| SWITCHES.contains(&value.trim().to_ascii_lowercase().as_str());
         let values: Vec<&str> = values.into_iter().filter(|value| !is_switch(value)).collect();
@@ -139,15 +138,14 @@ impl SecretWords {
         Self(words.into())
     }
 
-    /// Returns a text without them.
+    /// Returns a text without these secrets.
     #[must_use]
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         replace(text, self.0.iter())
     }
 }
 
-/// Returns whether a value is to be remembered, from a place that holds secrets and other things too: its
-/// name says so, or it looks like nothing that a person would read.
+/// Returns whether a value from a mixed source is a secret: its name suggests one, or the value looks random.
 #[must_use]
 pub fn is_secret(name: &str, value: &str) -> bool {
     const NAMES: [&str; 6] = ["key", "token", "secret", "pass", "auth", "cookie"];
@@ -155,8 +153,7 @@ pub fn is_secret(name: &str, value: &str) -> bool {
     NAMES.iter().any(|part| name.contains(part)) || looks_secret(value)
 }
 
-/// Returns whether a value looks like a secret: long, in one piece, letters and digits, and no address or
-/// path.
+/// Returns whether a value looks like a secret: long, without spaces, letters and digits, and not an address or path.
 #[must_use]
 pub fn looks_secret(value: &str) -> bool {
     const MIN_BYTES: usize = 16;
@@ -183,7 +180,7 @@ fn learn(add: impl FnOnce(&mut KnownSecrets)) {
     known.words = longest_first(own);
 }
 
-/// Returns how a secret looks in plain text, in JSON, in an address and in a form.
+/// Returns the spellings of a secret in plain text, JSON, URLs and forms.
 fn spellings(secret: &str, least: usize) -> impl Iterator<Item = String> + use<> {
     let json = secret.replace('\\', r"\\").replace('"', r#"\""#);
     let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
@@ -198,14 +195,14 @@ fn spellings(secret: &str, least: usize) -> impl Iterator<Item = String> + use<>
     all.into_iter().filter(move |_| known)
 }
 
-/// Returns the text of a talk without the secrets that are known by value. What only looks like one stays, because it
-/// may be what somebody asks about; so do short ones, which may be words.
+/// Returns the text of a conversation without secrets that are known by value. Text that only looks like a secret is
+/// kept, because a user may be asking about it, and so are short secrets, which may be words.
 #[must_use]
 pub fn hide_in_talk(text: &str) -> Cow<'_, str> {
     replace_known(text, MIN_TALK_BYTES)
 }
 
-/// Returns the text of an answer that grows, without its end where that may be the beginning of a secret.
+/// Returns a partial answer without secrets, and without an end that may be the beginning of one.
 #[must_use]
 pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
     let text = hide_in_talk(text);
@@ -220,12 +217,12 @@ pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// An answer that is told in pieces: what may be the beginning of a secret waits for what follows.
+/// An answer in chunks: a possible beginning of a secret is held until the next chunk.
 #[derive(Clone, Debug, Default)]
 pub struct GrowingTalk(String);
 
 impl GrowingTalk {
-    /// Takes the next piece, and returns what can be told by now.
+    /// Adds a chunk, and returns the text that can be sent.
     pub fn push(&mut self, piece: &str) -> String {
         self.0.push_str(piece);
         let words = known(|known| &known.words);
@@ -241,12 +238,12 @@ impl GrowingTalk {
         hide_in_talk(&told).into_owned()
     }
 
-    /// Returns what waits: nothing follows.
+    /// Returns the held text at the end.
     pub fn finish(&mut self) -> String {
         hide_in_talk(&std::mem::take(&mut self.0)).into_owned()
     }
 
-    /// Returns whether nothing waits.
+    /// Returns whether no text is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -278,7 +275,7 @@ pub fn hide(text: &str) -> Cow<'_, str> {
     hide_shapes(replace_known(text, MIN_SECRET_BYTES))
 }
 
-/// Returns a line of the log without secrets, those of people included.
+/// Returns a log line without secrets, including those of users.
 #[must_use]
 pub fn hide_in_log(text: &str) -> Cow<'_, str> {
     hide_shapes(replace(text, known(|known| &known.logged).iter()))
@@ -303,8 +300,8 @@ fn hide_shapes(mut text: Cow<'_, str>) -> Cow<'_, str> {
     text
 }
 
-/// Returns at most so many characters of the text without secrets. What is cut first would leave half a secret that
-/// nothing recognises.
+/// Returns at most `most` characters of the text without secrets. Cutting first could leave a part of a secret that is
+/// not recognized.
 #[must_use]
 pub fn hide_and_cut(text: &str, most: usize) -> String {
     hide(text).chars().take(most).collect()
@@ -312,7 +309,7 @@ pub fn hide_and_cut(text: &str, most: usize) -> String {
 
 fn shapes() -> &'static [Regex] {
     static COMPILED: OnceLock<Vec<Regex>> = OnceLock::new();
-    // A shape that does not compile is caught by the first test.
+    // The first test detects an invalid format.
     COMPILED.get_or_init(|| SHAPES.iter().filter_map(|shape| Regex::new(shape).ok()).collect())
 }
 

@@ -1,8 +1,8 @@
-//! URLs for people and logs.
+//! URLs for display and logs.
 
 use url::Url;
 
-/// Returns a URL without its user name, password, query and fragment: secrets may be in each of them.
+/// Returns a URL without user name, password, query and fragment, which may contain secrets.
 #[must_use]
 pub fn shown_url(url: &Url) -> String {
     let mut url = url.clone();

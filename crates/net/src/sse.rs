@@ -1,29 +1,29 @@
-//! Server-sent events, decoded from bytes as they come. Knows bytes, not sockets.
+//! Decodes server-sent events from bytes, without I/O.
 //!
-//! A JSON document between the events, without a field name, is an event as well: Google's servers report an error inside
-//! a stream like that.
+//! A JSON document between the events, without a field name, is also an event: Google's servers report errors in a
+//! stream this way.
 
 use crate::json::Splitter;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its kind; empty means `message`.
+    /// Type of the event; empty means `message`.
     pub event: String,
-    /// Its data, lines joined by newlines.
+    /// Data, with lines joined by newlines.
     pub data: String,
-    /// Its id, if it has one.
+    /// ID of the event, if it has one.
     pub id: Option<String>,
 }
 
-/// An event outgrew the decoder.
+/// An event exceeds the decoder's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Maximum size of an event, in bytes, unless the reader chooses another.
+/// Default maximum size of an event, in bytes.
 const LIMIT: usize = 8 * 1024 * 1024;
 
-/// Turns bytes into events. Chunks may split anywhere, even inside a character.
+/// Decodes bytes to events. Chunks may be split anywhere, even inside of a character.
 #[derive(Debug)]
 pub struct SseDecoder {
     /// Maximum size of an event, in bytes.
@@ -33,19 +33,19 @@ pub struct SseDecoder {
     has_data: bool,
     after_cr: bool,
     started: bool,
-    /// The document without a field name that has begun.
+    /// The incomplete document without a field name.
     document: Splitter,
 }
 
 impl Default for SseDecoder {
-    /// Makes a decoder of events of 8 MiB at most.
+    /// Creates a decoder with the default limit of 8 MiB per event.
     fn default() -> Self {
         Self::with_limit(LIMIT)
     }
 }
 
 impl SseDecoder {
-    /// Makes a decoder of events of `limit` bytes at most.
+    /// Creates a decoder with a limit per event, in bytes.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
         Self {
@@ -59,10 +59,10 @@ impl SseDecoder {
         }
     }
 
-    /// Feeds one chunk and returns the events that it completed.
+    /// Adds a chunk and returns the completed events.
     ///
     /// # Errors
-    /// When one event is larger than the limit.
+    /// When an event exceeds the limit.
     pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, TooLarge> {
         let mut events = Vec::new();
         let mut rest = chunk;
@@ -90,8 +90,8 @@ impl SseDecoder {
         Ok(events)
     }
 
-    /// Ends the bytes and returns the events that they complete. The last one has no blank line behind it. The standard
-    /// drops that one because it may be cut, so the caller checks that it is whole.
+    /// Ends the stream and returns the completed events. The last one may lack its blank line. The standard drops it
+    /// because it may be truncated, so the caller has to check that it is complete.
     pub fn end(&mut self) -> Vec<SseEvent> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
@@ -101,7 +101,7 @@ impl SseDecoder {
         events
     }
 
-    /// Returns whether a document without a field name has begun and not ended.
+    /// Returns whether a document without a field name is incomplete.
     #[must_use]
     pub fn is_in_document(&self) -> bool {
         self.document.open_bytes() > 0
@@ -142,7 +142,7 @@ impl SseDecoder {
                 self.event.data.push_str(value);
             }
             "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
-            // In no standard: what a server says in a field of this name is its data.
+            // Not part of the standard: some servers put their data into this field.
             "error" => {
                 "error".clone_into(&mut self.event.event);
                 self.field("data", value);

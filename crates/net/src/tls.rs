@@ -1,22 +1,22 @@
-//! TLS as everything here speaks it: one configuration, so that the system's hundreds of root certificates are
-//! read once a process and not by every client and every new WebSocket.
+//! The shared TLS configuration: the system's hundreds of root certificates are read once per process instead of by
+//! every client and WebSocket.
 
 use rustls::ClientConfig;
 use rustls_platform_verifier::ConfigVerifierExt;
 use std::sync::OnceLock;
 
-/// Makes ring the process's TLS provider. Two providers in one tree make a `wss` connection panic, so
-/// this comes first in `main` and in tests; calling it again does nothing.
+/// Makes ring the process's TLS provider. Two providers in one build make a `wss` connection panic, so this runs first
+/// in `main` and in tests; calling it again does nothing.
 pub fn install_crypto() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
-        // An error means that a provider is already there, which is what was wanted.
+        // An error means that a provider is already installed.
         rustls::crypto::ring::default_provider().install_default().ok();
     });
 }
 
-/// Returns the configuration, without application protocols. The first call reads the system's root certificates,
-/// which takes some ten milliseconds. `None` if they cannot be loaded: who goes on without it finds out why.
+/// Returns the configuration, without application protocols. The first call reads the system's root certificates, which
+/// takes about ten milliseconds. `None` if they cannot be loaded: the caller's own attempt then reports the reason.
 #[must_use]
 pub fn tls() -> Option<ClientConfig> {
     static TLS: OnceLock<Option<ClientConfig>> = OnceLock::new();
@@ -24,7 +24,7 @@ pub fn tls() -> Option<ClientConfig> {
     TLS.get_or_init(|| ClientConfig::with_platform_verifier().ok()).clone()
 }
 
-/// Begins an HTTP client that speaks TLS so.
+/// Returns a builder of an HTTP client with this TLS configuration.
 pub fn builder() -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder();
     match tls() {

@@ -1,10 +1,10 @@
-//! Errors of the HTTP client in words.
+//! Text of HTTP client errors.
 
 use crate::proxy::ProxySettings;
 use std::error::Error;
 
-/// Says why a call failed, with the innermost cause, and the proxy where the connection to it failed. The URL is left
-/// out: it may hold a key.
+/// Describes why a call failed, with the innermost cause, and with the proxy if it was unreachable. The URL is omitted
+/// because it may contain a key.
 #[must_use]
 pub fn why(error: &reqwest::Error) -> String {
     why_with(error, &ProxySettings::from_env())

@@ -1,4 +1,4 @@
-//! Accounts and tokens as the command line and the HTTP API make them: the checks before the store is asked, and their
+//! Login accounts and tokens for the command line and the HTTP API: the checks before the store is used, and their
 //! JSON.
 
 use crate::{
@@ -19,15 +19,15 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The one who changes accounts by the command line, or with the operator's token.
+/// Actor of changes from the command line, or with the operator's token.
 pub const OPERATOR: &str = "operator";
 /// The role of administrators.
 pub const ADMIN: &str = "admin";
-/// The role of everyone else.
+/// The role of all other users.
 pub const USER: &str = "user";
-/// The first letters of every token.
+/// Prefix of every token.
 pub const TOKEN_PREFIX: &str = "pudu_";
-/// Everything that a token may be for.
+/// All scopes of tokens.
 pub const SCOPES: &[&str] =
     &["threads:read", "threads:write", "threads:delete", "runs:create", "runs:read", "runs:cancel"];
 
@@ -39,28 +39,28 @@ const MAX_NAME_CHARS: usize = 128;
 pub const MAX_TOKEN_DAYS: i64 = 3650;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The reason why an account or a token is not made or changed.
+/// Reason why an account or a token was not created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// It is no e-mail address.
+    /// The e-mail address is invalid.
     #[error("\"{0}\" is no e-mail address")]
     NoEmail(String),
-    /// The password is not good enough.
+    /// The password is too weak.
     #[error("{0}")]
     Password(&'static str),
-    /// The address is taken.
+    /// The address is in use.
     #[error("somebody has the address {0} already")]
     Taken(String),
-    /// No account has that address or id.
+    /// No account has this address or ID.
     #[error("nobody signs in as \"{0}\"; `pudu user list` lists who does")]
     Unknown(String),
-    /// Others would be without an administrator.
+    /// No other administrator would be left.
     #[error("{0} is the last administrator: make another one before, or remove the others first")]
     LastAdministrator(String),
-    /// The token cannot be as wanted.
+    /// The token's settings are invalid.
     #[error("{0}")]
     Token(String),
-    /// There is no such token.
+    /// The token does not exist.
     #[error("there is no such token")]
     NoToken,
     /// The store failed.
@@ -71,7 +71,7 @@ pub enum AccountError {
     Failed(#[from] anyhow::Error),
 }
 
-/// Returns an e-mail address as it is kept: the domain in lower case. `None` if it cannot be one.
+/// Normalizes an e-mail address: the domain becomes lower case. `None` if it is invalid.
 pub fn email(text: &str) -> Option<String> {
     let text = text.trim();
     let (local, domain) = text.rsplit_once('@')?;
@@ -82,7 +82,7 @@ pub fn email(text: &str) -> Option<String> {
     (plain && text.len() <= MAX_EMAIL_BYTES).then(|| format!("{local}@{}", domain.to_lowercase()))
 }
 
-/// Makes a new account, as yet unknown to the store.
+/// Creates a new account that is not stored yet.
 pub async fn fresh(
     passwords: &Passwords,
     address: &str,
@@ -111,7 +111,7 @@ fn without_password(email: String, role: &str) -> anyhow::Result<UserAccount> {
     })
 }
 
-/// Makes a new account for a person that a provider vouches for and that the store does not know yet.
+/// Creates an account for a user of an identity provider. It is not stored yet.
 pub fn fresh_of_provider(
     email: String,
     role: &str,
@@ -125,20 +125,20 @@ pub fn fresh_of_provider(
     })
 }
 
-/// A change of an account, as the audit names it.
+/// A change of an account, for the audit.
 #[derive(Clone, Copy, Debug)]
 pub enum AccountChange {
-    /// It is made.
+    /// Create the account.
     Add,
-    /// It gets another password.
+    /// Set another password.
     SetPassword,
-    /// It takes over threads.
+    /// Take over threads.
     Adopt,
-    /// It is removed.
+    /// Remove the account.
     Remove,
-    /// It gets a token.
+    /// Create a token.
     AddToken,
-    /// It loses one.
+    /// Revoke a token.
     RevokeToken,
 }
 
@@ -155,8 +155,8 @@ impl AccountChange {
     }
 }
 
-/// Changes an account and writes an audit entry with the actor, the change, and its user or token. The entry has
-/// nothing else, so that people can be forgotten.
+/// Changes an account and writes an audit entry with the actor, the change, and its user or token. The entry has no
+/// further data, so that users can be deleted.
 pub async fn audited<T, E: From<StoreError>>(
     db: &Db,
     by: &str,
@@ -187,7 +187,7 @@ pub async fn add(
     .await
 }
 
-/// Finds an account by its address or the user's id.
+/// Finds an account by e-mail address or user ID.
 pub async fn find(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
     if let Some(account) = db.account_with(wanted.trim()).await? {
         return Ok(account);
@@ -200,7 +200,7 @@ pub async fn find(db: &Db, wanted: &str) -> Result<UserAccount, AccountError> {
     account.ok_or_else(|| AccountError::Unknown(wanted.to_owned()))
 }
 
-/// Sets a password by the operator's word; all sessions and tokens end.
+/// Sets a password on behalf of the operator; all sessions and tokens end.
 pub async fn set_password(
     db: &Db,
     by: &str,
@@ -256,7 +256,7 @@ pub async fn remove(db: &Db, by: &str, wanted: &str) -> Result<UserAccount, Acco
     .await
 }
 
-/// Shows an account as DeerFlow's frontend reads it.
+/// Returns an account as JSON, as DeerFlow's frontend expects it.
 pub fn shown(account: &UserAccount) -> Value {
     json!({
         "id": account.user,
@@ -267,25 +267,25 @@ pub fn shown(account: &UserAccount) -> Value {
     })
 }
 
-/// Shows an account with the time at which it was made.
+/// Returns an account as JSON with its creation time.
 pub fn listed(account: &UserAccount) -> Value {
     let mut shown = shown(account);
     shown["created_at"] = clock::text(account.created).into();
     shown
 }
 
-/// Wishes for a token.
+/// Settings of a new token.
 #[derive(Clone, Debug)]
 pub struct TokenOrder {
-    /// Its name.
+    /// Name of the token.
     pub name: String,
-    /// Its scopes; none is an error.
+    /// Scopes; an empty list is an error.
     pub scopes: Vec<String>,
-    /// Days until it ends; never, if `None`.
+    /// Days until it expires; `None` means never.
     pub days: Option<i64>,
 }
 
-/// Makes a token for a user; returns it with its text, which cannot be looked up again.
+/// Creates a token for a user; returns it with its secret, which is not stored.
 pub async fn add_token(
     db: &Db,
     by: &str,
@@ -331,7 +331,7 @@ pub async fn add_token(
     .await
 }
 
-/// Revokes a token; only if it is this user's, if one is named.
+/// Revokes a token. If a user is given, it must belong to them.
 pub async fn revoke_token(db: &Db, by: &str, id: &str, user: Option<&UserId>) -> Result<(), AccountError> {
     audited(db, by, (AccountChange::RevokeToken, id), async {
         match db.revoke_api_token(id, user).await? {
@@ -342,7 +342,7 @@ pub async fn revoke_token(db: &Db, by: &str, id: &str, user: Option<&UserId>) ->
     .await
 }
 
-/// Shows a token without its text.
+/// Returns a token as JSON without its secret.
 pub fn shown_token(token: &ApiToken) -> Value {
     json!({
         "id": token.id,
@@ -355,7 +355,7 @@ pub fn shown_token(token: &ApiToken) -> Value {
     })
 }
 
-/// Describes a token with the user that it acts for.
+/// Returns a token as JSON with its user.
 pub fn shown_token_of(token: &ApiToken) -> Value {
     let mut shown = shown_token(token);
     shown["user"] = token.user.as_str().into();

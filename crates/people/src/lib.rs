@@ -1,4 +1,4 @@
-//! People: users, sign-in accounts, the people of platforms, and the export and erasure of their data.
+//! Users, login accounts, platform identities, and the export and deletion of user data.
 
 pub mod accounts;
 pub mod names;

@@ -1,4 +1,4 @@
-//! Names of people, which lists show in place of ids.
+//! Names of users, shown in lists in place of IDs.
 
 use pudu_client::{
     store::{Db, StoreError},
@@ -6,17 +6,17 @@ use pudu_client::{
 };
 use std::collections::HashMap;
 
-/// The addresses by which users sign in, by their ids.
+/// E-mail addresses of users by user ID.
 pub struct UserNames(HashMap<String, String>);
 
 impl UserNames {
-    /// Reads the names of all accounts.
+    /// Reads the addresses of all accounts.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let accounts = db.user_accounts().await?.into_iter();
         Ok(Self(accounts.map(|account| (account.user.to_string(), account.email)).collect()))
     }
 
-    /// Returns a text that begins with a user's id, as `ID (token ci)`, with their address in its place.
+    /// Replaces a user ID at the beginning of a text such as `ID (token ci)` with the user's address.
     pub fn named(&self, by: &str) -> String {
         let id = by.split(' ').next().unwrap_or_default();
         match self.0.get(id) {
@@ -26,21 +26,21 @@ impl UserNames {
     }
 }
 
-/// The names of users, and of the people of chats.
+/// Names of users and of platform identities.
 pub struct PeopleNames {
     users: UserNames,
     people: HashMap<(String, String), String>,
 }
 
 impl PeopleNames {
-    /// Reads the names of all known people.
+    /// Reads all known names.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let people = db.account_people().await?.into_iter();
         let people = people.map(|person| ((person.account, person.person), person.name)).collect();
         Ok(Self { users: UserNames::read(db).await?, people })
     }
 
-    /// Returns the name of a person of an account: in a chat the one that they have there, else a user's address.
+    /// Returns the name of a user of a bot: the name in the chat, or else the e-mail address.
     pub fn of(&self, account: &str, person: &str) -> Option<&str> {
         let name = match account {
             "" | API_ACCOUNT => self.users.0.get(person),
@@ -49,7 +49,7 @@ impl PeopleNames {
         name.map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// Returns a verdict of an account with the name of its author. People of chats decide under their names.
+    /// Returns a bot's verdict with the name of its author. Users of chats appear with their names there.
     pub fn verdict(&self, account: &str, verdict: &str) -> String {
         match verdict.split_once(" by ").filter(|_| account == API_ACCOUNT) {
             Some((word, by)) => format!("{word} by {}", self.users.named(by)),

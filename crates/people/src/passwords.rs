@@ -1,8 +1,8 @@
-//! Passwords of people who sign in: which are good enough, how they are hashed, and whether one is right.
+//! Passwords of login accounts: requirements, hashing and verification.
 //!
-//! New hashes are argon2id. Those that DeerFlow made (`$dfv2$`, `$dfv1$` and bare bcrypt) are read, and give way to a
-//! new one when their owner signs in. Hashing takes a fraction of a second of a processor and 19 MiB: on threads of its
-//! own, few at once.
+//! New hashes use argon2id. DeerFlow's hashes (`$dfv2$`, `$dfv1$` and plain bcrypt) are accepted and replaced at the
+//! next sign-in. Hashing takes a fraction of a second of CPU time and 19 MiB, so it runs on separate threads with a
+//! limit.
 
 use anyhow::{Context, Result, anyhow};
 use argon2::{
@@ -26,7 +26,7 @@ const MAX_BCRYPT_COST: u32 = 15;
 const V2: &str = "$dfv2$";
 const V1: &str = "$dfv1$";
 
-/// Passwords that are tried first, in lower case; shorter ones are refused anyway.
+/// Common passwords in lower case; shorter ones are refused anyway.
 const COMMON: &[&str] = &[
     "00000000",
     "11111111",
@@ -131,22 +131,22 @@ const COMMON: &[&str] = &[
     "zxcvbnm123",
 ];
 
-/// Hashes passwords and knows them again.
+/// Hashes and verifies passwords.
 #[derive(Clone)]
 pub struct Passwords {
     permits: Arc<Semaphore>,
-    /// A hash that no password has: checking an unknown user costs as much as checking a known one.
+    /// A hash without a password, so that checking an unknown user takes as long as checking a known one.
     nobody: Arc<OnceCell<String>>,
 }
 
-/// Whether a password is right.
+/// Result of a password check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordCheck {
-    /// It is not, or there is none.
+    /// The password is wrong, or there is none.
     Wrong,
-    /// It is.
+    /// The password is right.
     Right,
-    /// It is, and its hash is of an older kind.
+    /// The password is right, but its hash has an old format.
     Outdated,
 }
 
@@ -163,7 +163,7 @@ impl Passwords {
         self.work(move || hash(password.expose_secret())).await?
     }
 
-    /// Checks a password against a hash; without one it takes as long and is wrong.
+    /// Checks a password against a hash. Without a hash it takes as long and fails.
     pub async fn check(&self, password: &SecretString, hash: Option<&str>) -> Result<PasswordCheck> {
         let nobody = self.nobody.get_or_try_init(|| async {
             let mut bytes = [0u8; 32];
@@ -190,7 +190,7 @@ impl Passwords {
     }
 }
 
-/// Returns the objection to a new password.
+/// Returns the reason why a new password is refused.
 pub fn objection(password: &SecretString) -> Option<&'static str> {
     let password = password.expose_secret();
     if password.chars().count() < MIN_CHARS {
@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(check(&right, hash).await, PasswordCheck::Outdated, "{hash}");
             assert_eq!(check(&wrong, hash).await, PasswordCheck::Wrong, "{hash}");
         }
-        // One that others computed.
+        // A hash computed by another program.
         let known = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
         let vector = SecretString::from("U*U");
         assert_eq!(check(&vector, known).await, PasswordCheck::Outdated);

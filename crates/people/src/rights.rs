@@ -1,5 +1,4 @@
-//! Finds the person of a request to export or forget all data of a person. The command line and the HTTP API share
-//! this code.
+//! Finds the user whose data is exported or deleted. The command line and the HTTP API share this code.
 
 use crate::Users;
 use anyhow::{Context, Result, bail};
@@ -16,25 +15,25 @@ use std::{
     path::Path,
 };
 
-/// Place of the sender's id in a stored event.
+/// JSON pointer to the sender's ID in a stored event.
 const EVENT_SENDER: &str = "/sender/id";
-/// Place of the author's id in the target of a stored reply.
+/// JSON pointer to the author's ID in the target of a stored reply.
 const REPLY_SENDER: &str = "/sender";
-/// Length of the digest that names a forgotten person, in hexadecimal digits.
+/// Length of the digest that identifies a deleted user, in hexadecimal digits.
 const MARK_CHARS: usize = 16;
 
-/// A user with the known addresses and people.
+/// A user with the known addresses and platform identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownUser {
     /// The user.
     pub user: UserId,
-    /// The address by which they sign in.
+    /// E-mail address of the login account.
     pub email: Option<String>,
-    /// The separate users that those people were, before they became this one.
+    /// The separate users of the platform identities before they were linked to this user.
     pub former: Vec<UserId>,
-    /// Those people of accounts who are the user.
+    /// Platform identities of the user.
     pub people: Vec<AccountPerson>,
-    /// Those whose secrets alone are the user's: for all else they share one (`unpaired_people: shared`).
+    /// Platform identities that share everything but their secrets (`unpaired_people: shared`).
     pub secrets_only: Vec<AccountPerson>,
 }
 
@@ -77,8 +76,7 @@ fn of(known: &mut BTreeMap<UserId, KnownUser>, user: UserId) -> &mut KnownUser {
     known.entry(user.clone()).or_insert_with(|| unknown(user))
 }
 
-/// Finds the requested person: by the user's id, the address by which they sign in, the platform's id of a person,
-/// alone or behind the account, or a name.
+/// Finds the requested user: by user ID, by e-mail address, by a platform's ID with or without the bot, or by name.
 pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
     if let Some(exact) = known.iter().find(|one| one.user.as_str() == wanted) {
         return Ok(exact);
@@ -106,7 +104,7 @@ pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
     }
 }
 
-/// Lists users by their secrets, which are never shared: each person counts as the user who has their own.
+/// Lists users by their secrets, which are never shared: each platform identity with its own secrets is a user.
 pub fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
     let own: Vec<AccountPerson> = known.iter().flat_map(|one| one.secrets_only.iter().cloned()).collect();
     for one in &mut known {
@@ -117,7 +115,7 @@ pub fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
 }
 
 impl KnownUser {
-    /// Reads a user from the API's JSON.
+    /// Parses a user from the API's JSON.
     pub fn read(told: &Value) -> Option<Self> {
         let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
         let person = |of: &Value| {
@@ -139,7 +137,7 @@ impl KnownUser {
         })
     }
 
-    /// Returns who the user is, for people: an address or the names on the platforms.
+    /// Returns a name for display: an e-mail address, or the names on the platforms.
     pub fn label(&self) -> Option<String> {
         const MAX_NAMES: usize = 3;
         if self.user == UserId::local() {
@@ -171,13 +169,13 @@ impl KnownUser {
     }
 }
 
-/// Names a person for the audit: a forgotten person leaves no name there, and two entries on one person have one mark.
+/// Returns a pseudonym of a user for the audit: it does not reveal a deleted user, and is the same in all entries.
 fn mark(user: &UserId) -> String {
     let mark: String = digest(user.as_str()).chars().take(MARK_CHARS).collect();
     format!("person {mark}")
 }
 
-/// Writes an archive with all data of a person, and an audit entry with the person's mark.
+/// Writes an archive with all data of a user, and an audit entry with the user's pseudonym.
 pub async fn export(db: &Db, data: &PersonData, who: &KnownUser, to: &Path) -> Result<ExportedPerson> {
     let entry = db.begin_audit_entry(audit_entry("export", mark(&who.user))).await?;
     let exported = data.export(&who.keys(), to).await;
@@ -185,7 +183,7 @@ pub async fn export(db: &Db, data: &PersonData, who: &KnownUser, to: &Path) -> R
     Ok(exported?)
 }
 
-/// Forgets a person by running `forget`, and writes an audit entry that does not name the person.
+/// Deletes a user by running `forget`, and writes an audit entry that does not name the user.
 pub async fn forget(
     db: &Db,
     who: &KnownUser,
@@ -197,7 +195,7 @@ pub async fn forget(
     forgotten
 }
 
-/// Returns the counts of forgotten data as the API's JSON.
+/// Returns the counts of deleted data as the API's JSON.
 pub fn told(forgotten: &ForgottenPerson) -> Value {
     json!({
         "threads": forgotten.threads.len(),
@@ -209,7 +207,7 @@ pub fn told(forgotten: &ForgottenPerson) -> Value {
     })
 }
 
-/// Returns a line of the audit for something that the operator does.
+/// Returns an audit entry for an action of the operator.
 pub fn audit_entry(action: &str, detail: String) -> AuditEntry {
     AuditEntry {
         at: clock::now(),

@@ -1,12 +1,13 @@
-//! Users: people and rooms, the owners of memory, files and limits.
+//! Users and rooms, the owners of memory, files and limits.
 //!
-//! A person of an account is a separate user until they join another one: then they are one user on both platforms. A
-//! room is a user too, with files and a memory of its own. Only ids of the platform identify a person, never a name or
-//! a text.
+//! A platform identity is a separate user until it is linked to another user: then both platforms share one user. A
+//! room is a user too, with its own files and memory. Users are identified only by the platform's IDs, never by a name
+//! or a text.
 
 use pudu_client::{
     base::UserId,
     store::{Db, Identity, StoreError, alone},
+    wire::thread::API_ACCOUNT,
 };
 use pudu_config::{LOCAL, UnpairedPeople};
 use std::{
@@ -14,30 +15,31 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-/// Which people joined which user, as the store has it.
+/// Platform identities and the users that they are linked to, as stored.
 #[derive(Default)]
 pub struct Users(RwLock<HashMap<(String, String), UserId>>);
 
 impl Users {
-    /// Reads the users that people joined.
+    /// Reads the links.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let identities = db.identities().await?.into_iter();
         let joined = identities.map(|Identity { account, person, user, .. }| ((account, person), user));
         Ok(Self(RwLock::new(joined.collect())))
     }
 
-    /// Returns which user a person of an account is.
+    /// Returns the user of a platform identity.
     pub fn of(&self, account: &str, person: &str, unpaired: UnpairedPeople) -> UserId {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match joined.get(&(account.to_owned(), person.to_owned())) {
             Some(user) => user.clone(),
+            // The API knows people as users.
+            None if account == API_ACCOUNT => UserId::of(person).unwrap_or_else(|_| alone(account, person)),
             None if account == LOCAL || unpaired == UnpairedPeople::Shared => UserId::local(),
             None => alone(account, person),
         }
     }
 
-    /// Returns the separate user that a person of an account was, if they became another one and no other person is
-    /// that user now.
+    /// Returns the separate user that a linked platform identity was before, unless another identity is that user now.
     pub fn former(&self, account: &str, person: &str) -> Option<UserId> {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let own = alone(account, person);
@@ -46,19 +48,19 @@ impl Users {
         is_theirs.then_some(own)
     }
 
-    /// Returns the user that other people join when they join a person of an account: never the user shared by unpaired
-    /// people.
+    /// Returns the user that other identities are linked to when they join this one: never the user shared by unpaired
+    /// identities.
     pub fn own(&self, account: &str, person: &str) -> UserId {
         self.of(account, person, UnpairedPeople::Own)
     }
 
-    /// Notes that a person of an account is this user.
+    /// Links a platform identity to a user.
     pub fn join(&self, account: &str, person: &str, user: UserId) {
         let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
         joined.insert((account.to_owned(), person.to_owned()), user);
     }
 
-    /// Records that a person of an account is a separate user again.
+    /// Unlinks a platform identity, which becomes a separate user again.
     pub fn part(&self, account: &str, person: &str) {
         let mut joined = self.0.write().unwrap_or_else(PoisonError::into_inner);
         joined.remove(&(account.to_owned(), person.to_owned()));

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// As much is kept from each end, in bytes.
+/// Number of bytes that are kept from each end.
 pub const END: usize = 256 * 1024;
 
 /// The kept part of an output.
@@ -14,7 +14,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Takes more output.
+    /// Adds output.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = END - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -25,7 +25,7 @@ impl Capture {
         self.cut += surplus as u64;
     }
 
-    /// Returns whether a part was not kept.
+    /// Returns whether a part was dropped.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut > 0

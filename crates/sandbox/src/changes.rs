@@ -1,8 +1,8 @@
-//! Changes of a thread's files by one run: the workspace and the outputs as they were before its first call that may
-//! write, and as they are at its end.
+//! Changes of a thread's files by one run: compares the workspace and the outputs before its first call that may write
+//! with those at its end.
 //!
-//! Symlinks are listed and never followed. Deliberately absent: uploads, which are people's, and changes of a command
-//! in mounts of the operator's.
+//! Symlinks are listed and never followed. Deliberately absent: uploads, which belong to users, and changes of a
+//! command in the operator's mounts.
 
 mod compare;
 mod records;
@@ -27,28 +27,28 @@ pub const MAX_DIFF_BYTES: usize = 1 << 20;
 /// Changes of files by a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceChanges {
-    /// How many files and lines.
+    /// Number of files and lines.
     pub summary: ChangeSummary,
-    /// The files, by path, [`MAX_LISTED_FILES`] at most.
+    /// Files, by path, at most [`MAX_LISTED_FILES`].
     pub files: Vec<FileChange>,
 }
 
-/// How much was changed.
+/// Number of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSummary {
     /// New files.
     pub created: u64,
     /// Files with other contents.
     pub modified: u64,
-    /// Files that are gone.
+    /// Deleted files.
     pub deleted: u64,
     /// New symlinks.
     pub symlink_created: u64,
-    /// Lines that were added.
+    /// Added lines.
     pub additions: u64,
-    /// Lines that were removed.
+    /// Removed lines.
     pub deletions: u64,
-    /// Whether there were more files than are scanned or listed, or longer diffs than are kept.
+    /// Whether some files were not scanned or listed, or a diff was truncated.
     pub truncated: bool,
 }
 
@@ -56,46 +56,46 @@ pub struct ChangeSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeStatus {
-    /// It is new.
+    /// The file is new.
     Created,
-    /// It has other contents.
+    /// The file has other contents.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
-    /// It is a new symlink.
+    /// The symlink is new.
     SymlinkCreated,
 }
 
-/// Why a change has no diff.
+/// Reason why a change has no diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoDiff {
-    /// It is no text.
+    /// The file is not text.
     Binary,
-    /// It is larger than [`MAX_COMPARED_BYTES`].
+    /// The file is larger than [`MAX_COMPARED_BYTES`].
     Large,
-    /// Its name marks a secret.
+    /// The file's name suggests a secret.
     Sensitive,
-    /// There is too much text in all.
+    /// The diffs of the run are too large.
     Truncated,
-    /// It is a symlink, or was one.
+    /// The file is or was a symlink.
     Symlink,
 }
 
 /// Change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Path, as the agent knows it.
+    /// Path for the agent.
     pub path: PathBuf,
-    /// Folder of the thread's that it is in: `workspace` or `outputs`.
+    /// Folder of the thread that contains it: `workspace` or `outputs`.
     pub root: String,
     /// Kind of the change.
     pub status: ChangeStatus,
-    /// Whether it is no text, or was none.
+    /// Whether it is or was not text.
     pub binary: bool,
-    /// Whether its name marks a secret.
+    /// Whether its name suggests a secret.
     pub sensitive: bool,
-    /// Whether it is a symlink, or was one.
+    /// Whether it is or was a symlink.
     pub symlink: bool,
     /// Size in bytes before.
     pub size_before: Option<u64>,
@@ -107,12 +107,12 @@ pub struct FileChange {
     pub sha256_after: Option<String>,
     /// The change as a unified diff.
     pub diff: Option<String>,
-    /// Whether the end of the diff is cut off.
+    /// Whether the diff is truncated.
     pub diff_truncated: bool,
-    /// Why there is no diff.
+    /// Reason why there is no diff.
     pub diff_unavailable_reason: Option<NoDiff>,
-    /// Lines that were added.
+    /// Number of added lines.
     pub additions: u64,
-    /// Lines that were removed.
+    /// Number of removed lines.
     pub deletions: u64,
 }

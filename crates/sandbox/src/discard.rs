@@ -1,7 +1,8 @@
-//! Removes folders that commands have filled: as deep, as many and as forbidding as they like.
+//! Removes folders that commands have filled, however deep, large or protected.
 //!
-//! Nothing here is recursive. Each folder within a discarded one is moved up beside it before its own turn comes, so
-//! that no path is long and one folder is open at a time. No symlink is followed: a moved folder has a name that no
+//! Nothing here is recursive. Each subfolder is moved up next to its parent before it is processed, so that paths stay
+//! short and one folder is open at a time. No symlink is followed: commands cannot know the name of a moved folder,
+//! which is in a folder of the daemon.
 //! command knows, in a folder that is the daemon's.
 
 use pudu_base::MessageId;
@@ -13,11 +14,11 @@ use std::{
     path::Path,
 };
 
-/// Removes everything in a folder, which may be missing. Entries that cannot be removed stay, and the rest is removed
-/// all the same; the first error is returned.
+/// Removes everything in a folder, which may be missing. If an entry cannot be removed, the others are still removed;
+/// the first error is returned.
 pub(crate) fn all(folder: &Path) -> io::Result<()> {
     let mut outcome = Ok(());
-    // The next round finds the folders that were moved up.
+    // The next round processes the moved folders.
     while let Some(entries) = entries(folder)? {
         let mut gone = 0;
         for entry in entries {
@@ -40,7 +41,7 @@ fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
     }
 }
 
-/// Removes an entry of the folder; if it is a folder, its files are removed, and its folders are moved up.
+/// Removes an entry. If it is a folder, its files are removed and its subfolders are moved up.
 fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
     let path = entry.path();
     if !entry.file_type()?.is_dir() {
@@ -59,8 +60,8 @@ fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Lets the owner into a folder: a command may have forbidden that. If it cannot be allowed, the next step fails.
-/// A folder that became a symlink meanwhile is not followed.
+/// Grants the owner access to a folder: a command may have revoked it. On failure the next step fails. A folder that
+/// was replaced by a symlink is not followed.
 fn allow(folder: &Path) {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) {

@@ -1,11 +1,11 @@
-//! The port of a sandbox to the network.
+//! The interface for the network access of a sandbox.
 
 use pudu_base::BoxFuture;
 use tokio::net::TcpListener;
 
 /// Serves the network requests of a sandbox with a proxy.
 pub trait Egress: Send + Sync {
-    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback; no process
-    /// outside can reach it.
+    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback interface; no
+    /// process outside can reach it.
     fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()>;
 }

@@ -1,17 +1,17 @@
-//! Failures of work on files, in the words of the port.
+//! Maps I/O errors of file operations to sandbox errors.
 
 use pudu_base::SandboxError;
 use std::io;
 
-/// Error for the system's answer to work on a path.
+/// Returns the error for a failed operation on a path.
 pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
     let path = path.to_owned();
     match error.kind() {
-        // A name that is too long for any file, and a path through a file, are of nothing either.
+        // A name that is too long, or a path through a file, does not exist either.
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
             SandboxError::Missing { path }
         }
-        // The directory handle's error for a symlink that leads out.
+        // The directory handle's error for a symlink that leads outside.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside { path },
         _ if error.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error()) => {
             SandboxError::Outside { path }
@@ -20,7 +20,7 @@ pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
     }
 }
 
-/// Error for a path to something else than a plain file.
+/// Returns the error for a path that is not a regular file.
 pub(crate) fn no_file(path: &str) -> SandboxError {
     SandboxError::Refused(format!("{path} is not a file"))
 }

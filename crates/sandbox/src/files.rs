@@ -1,6 +1,6 @@
-//! A thread's files, by the agent's paths. Everything goes through a directory handle for each mount; no path is
-//! ever resolved from the machine's root, and nothing that a command left behind is waited for. The daemon opens the
-//! handles; operations below them run with the rights of the files' owner ([`rights`]), and the kernel decides.
+//! A thread's files, by the agent's paths. All access uses a directory handle per mount; no path is resolved from the
+//! machine's root, and files of a command never block. The daemon opens the handles; operations below them run with the
+//! permissions of the files' owner ([`rights`]), enforced by the kernel.
 
 use crate::{
     failure::{failed, no_file},
@@ -26,15 +26,15 @@ use std::{
     },
 };
 
-/// Folders that are of no interest in lists.
+/// Folders that are hidden in lists.
 pub(crate) const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
-/// Maximum size of a list's paths, in bytes: there may be many, and each may be very long.
+/// Maximum total size of a list's paths, in bytes.
 const MAX_LISTED_BYTES: usize = 16 << 20;
-/// Number of the next partial file, so that files written at the same time have different names.
+/// Number of the next temporary file, so that concurrent writes use different names.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
-/// The files of one thread. The first mount is the thread's own folder; it is made when it is first used.
+/// The files of one thread. The first mount is the thread's own folder, created on first use.
 pub(crate) struct Files {
     mounts: Vec<Mount>,
     handles: Vec<OnceLock<Dir>>,
@@ -49,7 +49,7 @@ impl Files {
         Self { mounts, handles, owner }
     }
 
-    /// Returns the table of mounts; the thread's own folder exists after this.
+    /// Returns the mounts; creates the thread's folder if needed.
     pub(crate) fn mounts(&self) -> Result<&[Mount], SandboxError> {
         self.own()?;
         Ok(&self.mounts)
@@ -57,7 +57,7 @@ impl Files {
 
     pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, SandboxError> {
         let (file, size) = self.open(path)?;
-        // A file that is known to be too large is not read first.
+        // A file that is too large is not read.
         if size > limit {
             return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
         }
@@ -70,7 +70,7 @@ impl Files {
         Ok(bytes)
     }
 
-    /// Opens a plain file, and says how large it is.
+    /// Opens a regular file and returns its size.
     pub(crate) fn open(&self, path: &str) -> Result<(File, u64), SandboxError> {
         let (dir, inner, _) = self.find(path)?;
         let open = || {
@@ -122,7 +122,7 @@ impl Files {
         Ok(listed.entries)
     }
 
-    /// Does file work with the owner's rights. The handle has to be open before: only the daemon may open it.
+    /// Runs file operations with the owner's permissions. The handle must be open already: only the daemon can open it.
     pub(crate) fn as_owner<T: Send>(
         &self,
         path: &str,
@@ -131,7 +131,7 @@ impl Files {
         rights::with(self.owner, work).flatten().map_err(|error| failed(path, error))
     }
 
-    /// Lists a folder that is there only because mounts lie in it.
+    /// Lists a folder that exists only because it contains mounts.
     fn list_mounts(&self, path: &str, depth: usize, limit: usize) -> Vec<DirEntry> {
         let mut entries = Vec::new();
         for (at, below) in mounts::below(&self.mounts, path) {
@@ -139,7 +139,7 @@ impl Files {
                 continue;
             }
             entries.push(DirEntry { path: at.clone(), folder: true, size: 0 });
-            // One that is gone meanwhile is empty.
+            // A mount that was removed meanwhile is empty.
             if below < depth && self.mounts.iter().any(|mount| mount.agent == at) {
                 let room = limit.saturating_sub(entries.len());
                 entries.extend(self.list(&at, depth - below, room).unwrap_or_default());
@@ -150,8 +150,8 @@ impl Files {
         entries
     }
 
-    /// Keeps a copy of a plain file of the thread in a folder of this machine, of at most `most` bytes. It takes no
-    /// room where the file system can share equal data.
+    /// Copies a regular file of the thread, of at most `most` bytes, to a path on this machine. The copy takes no space
+    /// where the file system can share data.
     pub(crate) fn keep(&self, path: &str, kept: &Path, most: u64) -> Result<(), SandboxError> {
         let (file, size) = share::open(self.own()?, path)?;
         let too_large = |size| SandboxError::TooLarge { path: path.to_owned(), size, limit: most };
@@ -166,13 +166,13 @@ impl Files {
         // It may have grown meanwhile.
         let kept_well = copied.and_then(|size| if size > most { Err(too_large(size)) } else { Ok(()) });
         if kept_well.is_err() {
-            // The error that matters is the first one.
+            // The first error is reported.
             std::fs::remove_file(kept).ok();
         }
         kept_well
     }
 
-    /// Moves a file of this machine in among the uploads.
+    /// Moves a file of this machine to the uploads.
     pub(crate) fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
         let adopt = || {
             let (parent, file) = (from.parent(), from.file_name());
@@ -194,8 +194,8 @@ impl Files {
         Ok(mounts.first().map_or_else(PathBuf::new, |own| own.host.join(THREAD_FOLDERS[0])))
     }
 
-    /// Turns an agent's path into a handle and a path below it. A path that names a place outside is refused
-    /// here; a path that leads outside by symlinks is refused by the handle.
+    /// Resolves an agent's path to a handle and a relative path. A path outside of all mounts is refused here; symlinks
+    /// that lead outside are refused by the handle.
     fn find(&self, path: &str) -> Result<(&Dir, PathBuf, &Mount), SandboxError> {
         let outside = || SandboxError::Outside { path: path.to_owned() };
         let parts = |part| matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir);
@@ -216,7 +216,7 @@ impl Files {
         Ok((handle.get_or_init(|| dir), inner, mount))
     }
 
-    /// Opens the thread's folder for a reader: a missing folder is not made, and has no files.
+    /// Opens the thread's folder for reading: a missing folder is not created, and has no files.
     pub(crate) fn existing(&self, path: &str) -> Result<&Dir, SandboxError> {
         match self.mounts.first().map(|own| own.host.symlink_metadata()) {
             Some(Err(error)) => Err(failed(path, error)),
@@ -224,7 +224,7 @@ impl Files {
         }
     }
 
-    /// Opens the thread's folder, and makes it if it is not there.
+    /// Opens the thread's folder, and creates it if missing.
     pub(crate) fn own(&self) -> Result<&Dir, SandboxError> {
         let (Some(own), Some(handle)) = (self.mounts.first(), self.handles.first()) else {
             return Err(SandboxError::Missing { path: ROOT.to_owned() });
@@ -239,7 +239,7 @@ impl Files {
                 let mut builder = DirBuilder::new();
                 builder.mode(0o700);
                 match root.create_dir_with(folder, &builder) {
-                    // Whatever it is: a command may have put something else there.
+                    // A command may have put anything else there.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     made => made?,
                 }
@@ -251,8 +251,8 @@ impl Files {
         Ok(handle.get_or_init(|| root))
     }
 
-    /// Gives a folder to its owner with all that is in it, if it is not theirs yet: it is new, or from a time
-    /// when commands ran as the daemon.
+    /// Changes the owner of a folder and its contents if necessary: it is new, or was created when commands ran as the
+    /// daemon.
     fn settle(&self, root: &Dir) -> io::Result<()> {
         let Some((user, group)) = self.owner else { return Ok(()) };
         if root.dir_metadata()?.uid() != user {
@@ -264,18 +264,18 @@ impl Files {
         Ok(())
     }
 
-    /// Gives one entry of a folder to its owner.
+    /// Changes the owner of a folder's entry.
     fn give(&self, dir: &Dir, name: &Path) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| give(dir, name, owner))
     }
 
-    /// Gives an open file to its owner.
+    /// Changes the owner of an open file.
     pub(crate) fn give_open(&self, what: impl AsFd) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| give_open(what, owner))
     }
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 fn make_folder(root: &Dir, folder: &Path) -> io::Result<()> {
     match root.open_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => root.create_dir_all(folder),
@@ -283,7 +283,7 @@ fn make_folder(root: &Dir, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens an existing plain file for rewriting, or any plain file for appending.
+/// Opens an existing regular file for rewriting, or any regular file for appending.
 fn open_to_write(dir: &Dir, path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).append(append).create(append).custom_flags(without_waiting());
@@ -291,8 +291,8 @@ fn open_to_write(dir: &Dir, path: &Path, append: bool) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("this is not a file")) }
 }
 
-/// Writes beside the file and renames, so that no reader sees a partial file. A file whose owner that would change,
-/// or that has no room beside it, is overwritten.
+/// Writes a temporary file and renames it, so that readers never see a partial file. The file is overwritten instead if
+/// its owner would change, or if the folder is not writable.
 fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let number = PARTS.fetch_add(1, Ordering::Relaxed);
@@ -311,7 +311,7 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
             if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
                 return Ok(false);
             }
-            // A script that is rewritten can still be started.
+            // A rewritten script stays executable.
             let mode = old.permissions().mode() & 0o777;
             file.set_permissions(PermissionsExt::from_mode(mode))?;
         }
@@ -321,7 +321,7 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     let written: io::Result<bool> = write();
     if !matches!(written, Ok(true)) {
-        // The error that matters is the first one.
+        // The first error is reported.
         dir.remove_file(&beside).ok();
     }
     if written? {
@@ -332,8 +332,8 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Copies a file to a new one that only its owner may read, no more than `most` bytes. The kernel does it, by sharing
-/// where it can.
+/// Copies at most `most` bytes of a file to a new one that only its owner can read. The kernel copies, or shares the
+/// data if possible.
 fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
     let mut options = std::fs::File::options();
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -341,32 +341,32 @@ fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
     io::copy(&mut from.take(most), &mut copy)
 }
 
-/// A pipe or a device that a command made looks like a file until it is opened: opening must not wait.
+/// A pipe or device of a command looks like a file until it is opened: opening must not block.
 fn without_waiting() -> i32 {
     OFlags::NONBLOCK.bits().cast_signed()
 }
 
-/// Changes the owner of an open file, also if it is open for its path only, as folders are.
+/// Changes the owner of an open file, including one that was opened with `O_PATH`, such as a folder.
 fn give_open(what: impl AsFd, (user, group): (u32, u32)) -> io::Result<()> {
     let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     Ok(rustix::fs::chownat(what, "", user, group, AtFlags::EMPTY_PATH)?)
 }
 
-/// Changes the owner of an entry of a folder; of a link itself, not its target.
+/// Changes the owner of a folder's entry; of a link itself, not of its target.
 fn give(dir: &Dir, name: &Path, (user, group): (u32, u32)) -> io::Result<()> {
     let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     Ok(rustix::fs::chownat(dir, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Changes the owner of a folder and all its contents, as far as its file system goes; the folder itself last, which
-/// marks the end.
+/// Changes the owner of a folder and all its contents on the same file system; the folder itself is last, to mark the
+/// operation as complete.
 fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
     let own = root.dir_metadata()?.dev();
     let mut open = vec![root.try_clone()?];
     while let Some(dir) = open.pop() {
         for entry in dir.entries()? {
             let entry = entry?;
-            // Mounts of an operator keep their owner.
+            // An operator's mounts keep their owner.
             if entry.metadata()?.dev() != own {
                 continue;
             }
@@ -384,7 +384,7 @@ struct Listed {
     entries: Vec<DirEntry>,
     /// Maximum number of entries.
     limit: usize,
-    /// Size of their paths, in bytes.
+    /// Total size of their paths, in bytes.
     bytes: usize,
 }
 

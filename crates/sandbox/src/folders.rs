@@ -1,5 +1,5 @@
-//! Folders of threads on this machine. Every provider that shows a thread its folder shares this: the daemon
-//! puts files in and takes files out here, with every runner of commands.
+//! Folders of threads on this machine. All providers with these folders share this code: the daemon adds and reads
+//! files here, independently of how commands run.
 
 use crate::{
     OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, output_edit, results,
@@ -15,9 +15,9 @@ use std::{
 };
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// Folder for the changes of runs, beside those that the agent sees.
+/// Folder for the changes of runs, next to those that the agent sees.
 pub(crate) const CHANGES: &str = "changes";
-/// Folders below a user's are visited no deeper.
+/// Maximum depth of visited folders below a user's folder.
 const MAX_VISITED_DEPTH: usize = 64;
 
 /// The folders of all threads.
@@ -25,15 +25,15 @@ const MAX_VISITED_DEPTH: usize = 64;
 pub struct Folders {
     home: PathBuf,
     owner: Owner,
-    /// Held by those who put files in, against those who remove them.
+    /// Shared while files are added, exclusive while they are removed.
     uploads: Arc<RwLock<()>>,
 }
 
 impl Folders {
-    /// Takes the home, and the owner of the files of threads if that is not the daemon's own user.
+    /// Creates the folders of a home, with the owner of the threads' files if it is not the daemon's user.
     #[must_use]
     pub fn new(home: PathBuf, owner: Option<(u32, u32)>) -> Self {
-        // Sandboxes are made from another working folder than the daemon's.
+        // Sandboxes are created in another working directory.
         let home = std::path::absolute(&home).unwrap_or(home);
         Self { home, owner, uploads: Arc::default() }
     }
@@ -50,29 +50,29 @@ impl Folders {
         ThreadFiles(Arc::new(Files::new(self.thread(folder).join("user-data"), Vec::new(), self.owner)))
     }
 
-    /// Returns a thread's own folder on this machine. The agent sees folders below it.
+    /// Returns a thread's folder on this machine. The agent sees its subfolders.
     pub(crate) fn thread(&self, folder: &ThreadFolder) -> PathBuf {
         self.user(&folder.owner).join("threads").join(safe(folder.thread.as_str()))
     }
 
-    /// Returns a user's own folder on this machine.
+    /// Returns a user's folder on this machine.
     #[must_use]
     pub fn user(&self, user: &UserId) -> PathBuf {
         self.home.join("users").join(user.as_str())
     }
 
-    /// Returns how much of the disk the files of a thread take, in bytes; `None` where they cannot be counted: there are
-    /// too many, in folders too deep, or one that cannot be read. It blocks.
+    /// Returns the disk usage of a thread's files, in bytes; `None` if they cannot be counted: there are too many, a
+    /// folder is too deep, or one is unreadable. Blocks.
     #[must_use]
     pub fn size(&self, folder: &ThreadFolder) -> Option<u64> {
         monitor::bytes(&self.thread(folder))
     }
 
-    /// Visits the plain files in a user's own folder, each with its place there, in order. No link is followed, and nothing
-    /// that a command does meanwhile leads out of the folder. It blocks.
+    /// Visits the regular files in a user's folder with their relative paths, in order. No link is followed, and no
+    /// concurrent change by a command leads outside of the folder. Blocks.
     ///
     /// # Errors
-    /// When a folder cannot be read, and what `visit` returns.
+    /// When a folder cannot be read, or `visit` fails.
     pub fn visit_user(
         &self,
         user: &UserId,
@@ -98,26 +98,26 @@ impl Folders {
         Ok(())
     }
 
-    /// Removes a user's folder with everything in it. Of the local user, whose folder has the data of the whole
-    /// installation, only the threads go. It blocks.
+    /// Removes a user's folder. For the local user, whose folder contains the data of the whole installation, only the
+    /// threads are removed. Blocks.
     ///
     /// # Errors
-    /// When it cannot be moved away, or not all be removed: [`Folders::remove_deleted`] tries that again.
+    /// When the folder cannot be moved or completely removed: [`Folders::remove_deleted`] tries again.
     pub fn remove_user(&self, user: &UserId) -> io::Result<()> {
         let own = self.user(user);
         let folder = if *user == UserId::local() { own.join("threads") } else { own };
         self.discard(&folder)
     }
 
-    /// Returns where in its user's own folder a file of a thread is, by the path that the agent knows.
+    /// Returns the path of a thread's file relative to its user's folder, for the agent's path.
     #[must_use]
     pub fn place(&self, folder: &ThreadFolder, path: &str) -> Option<PathBuf> {
         let below = Path::new(path).strip_prefix(ROOT).ok()?;
         Some(Path::new("threads").join(safe(folder.thread.as_str())).join("user-data").join(below))
     }
 
-    /// Gives the files of a thread to another user. If that user has the thread's folder, an earlier call moved it, and
-    /// the folders that came since are removed. It blocks.
+    /// Moves the files of a thread to another user. If that user has the thread's folder already, an earlier call moved
+    /// it, and newer folders are removed. Blocks.
     ///
     /// # Errors
     /// When the files cannot be moved, or both users have files of the thread.
@@ -139,16 +139,16 @@ impl Folders {
         }
     }
 
-    /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
-    /// none, and then removed. It blocks.
+    /// Removes all files of a thread: they are moved away first, so that a new thread with the same ID has none.
+    /// Blocks.
     ///
     /// # Errors
-    /// When they cannot be moved, or not all be removed: [`Folders::remove_deleted`] tries that again.
+    /// When the files cannot be moved or completely removed: [`Folders::remove_deleted`] tries again.
     pub fn remove(&self, folder: &ThreadFolder) -> io::Result<()> {
         self.discard(&self.thread(folder))
     }
 
-    /// Moves a folder out of its way, and removes it there.
+    /// Moves a folder away and removes it.
     fn discard(&self, folder: &Path) -> io::Result<()> {
         let deleted = self.deleted();
         fs::create_dir_all(&deleted)?;
@@ -159,11 +159,11 @@ impl Folders {
         }
     }
 
-    /// Removes the files of a thread that stays, with the records of their changes, and leaves its folders where they
-    /// are: a container may show them. It blocks.
+    /// Removes the files of a thread and the records of their changes, but keeps its folders: a container may have
+    /// mounted them. Blocks.
     ///
     /// # Errors
-    /// When not all can be removed.
+    /// When a file cannot be removed.
     pub fn strip(&self, folder: &ThreadFolder) -> io::Result<()> {
         self.discard(&self.thread(folder).join(CHANGES))?;
         let own = match Dir::open_ambient_dir(self.thread(folder).join("user-data"), ambient_authority()) {
@@ -186,20 +186,20 @@ impl Folders {
         discard::all(&self.deleted())
     }
 
-    /// Returns a guard; while it lives no files of threads are removed under [`Folders::hold_uploads`].
+    /// Returns a guard that prevents removal of files under [`Folders::hold_uploads`].
     pub async fn keep_files(&self) -> OwnedRwLockReadGuard<()> {
         self.uploads.clone().read_owned().await
     }
 
-    /// Returns a guard; while it lives no files are added under [`Folders::keep_files`].
+    /// Returns a guard that prevents new files under [`Folders::keep_files`].
     pub async fn hold_uploads(&self) -> OwnedRwLockWriteGuard<()> {
         self.uploads.clone().write_owned().await
     }
 
-    /// Removes the remains of files that were removed. It blocks.
+    /// Removes the remains of deleted files. Blocks.
     ///
     /// # Errors
-    /// When remains are left.
+    /// When some remain.
     pub fn remove_deleted(&self) -> io::Result<()> {
         discard::all(&self.deleted())
     }
@@ -208,7 +208,7 @@ impl Folders {
         self.user(&UserId::local()).join("deleted")
     }
 
-    /// Returns the owner of the files of threads if that is not the daemon's own user.
+    /// Returns the owner of the threads' files if it is not the daemon's user.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.owner
@@ -220,13 +220,12 @@ impl Folders {
 pub struct ThreadFiles(pub(crate) Arc<Files>);
 
 impl ThreadFiles {
-    /// Keeps a copy of a plain file of the thread in a folder of the daemon's, under a name that nothing there has, for
-    /// callers that take files by their path only: no command can change it or make that path lead elsewhere.
-    /// Removing it again is the caller's business.
+    /// Copies a regular file of the thread to a new file in a folder of the daemon, for callers that need a path: no
+    /// command can change the copy or redirect its path. The caller removes it.
     ///
     /// # Errors
-    /// When the path is outside, missing, a symlink or below one, or no plain file, when the file has more than `most`
-    /// bytes, or when it cannot be kept.
+    /// When the path is outside, missing, not a regular file, or contains a symlink, when the file is larger than
+    /// `most` bytes, or when it cannot be copied.
     pub async fn keep(
         &self,
         path: &str,
@@ -240,11 +239,11 @@ impl ThreadFiles {
         Ok(kept)
     }
 
-    /// Opens a plain file of the thread, and says how large it is. No symlink is followed, and nothing that a
-    /// command does meanwhile makes it another file.
+    /// Opens a regular file of the thread and returns its size. No symlink is followed, and no concurrent change by a
+    /// command can substitute another file.
     ///
     /// # Errors
-    /// When the path is outside, missing, a symlink or below one, or no plain file.
+    /// When the path is outside, missing, not a regular file, or contains a symlink.
     pub async fn open(&self, path: &str) -> Result<(File, u64), SandboxError> {
         blocking(&self.0, path, |files, path| {
             share::inner(path)?;
@@ -253,7 +252,7 @@ impl ThreadFiles {
         .await
     }
 
-    /// Lists the plain files among the uploads, by name, `limit` at most.
+    /// Lists at most `limit` regular files of the uploads, by name.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -268,7 +267,7 @@ impl ThreadFiles {
     /// Removes a file from the uploads.
     ///
     /// # Errors
-    /// When the name is no valid one, no file has it, or it names no plain file.
+    /// When the name is invalid, does not exist, or is not a regular file.
     pub async fn remove_upload(&self, name: &str) -> Result<(), SandboxError> {
         blocking(&self.0, name, |files, name| {
             let path = share::upload_path(name)?;
@@ -277,19 +276,19 @@ impl ThreadFiles {
         .await
     }
 
-    /// Rewrites a text file of the outputs, if it is still the one with this SHA-256.
+    /// Rewrites a text file of the outputs if its SHA-256 still matches.
     ///
     /// # Errors
-    /// When the path is not one of the outputs, missing, a symlink or below one, no plain file, or cannot be written.
+    /// When the path is outside of the outputs, missing, not a regular file, contains a symlink, or cannot be written.
     pub async fn edit_output(&self, path: &str, edit: OutputEdit) -> Result<OutputEdited, SandboxError> {
         blocking(&self.0, path, move |files, path| output_edit::edit(files, path, &edit)).await
     }
 
-    /// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it. Of many
-    /// files in that folder the oldest ones are removed.
+    /// Stores a text as a new file in a folder below the outputs, and returns the agent's path. The oldest files of the
+    /// folder are removed if there are too many.
     ///
     /// # Errors
-    /// When folder or name lead elsewhere, something is in the way, the text is too large, or the disk almost full.
+    /// When folder or name is invalid or in use, the text is too large, or the disk is almost full.
     pub async fn keep_result(
         &self,
         folder: &str,
@@ -300,15 +299,15 @@ impl ThreadFiles {
         blocking(&self.0, folder, move |files, folder| results::keep(files, folder, &name, &bytes)).await
     }
 
-    /// Removes a file that [`ThreadFiles::keep_result`] kept.
+    /// Removes a file stored by [`ThreadFiles::keep_result`].
     ///
     /// # Errors
-    /// When the path leads elsewhere, nothing has it, or it names no plain file.
+    /// When the path is invalid, does not exist, or is not a regular file.
     pub async fn remove_result(&self, path: &str) -> Result<(), SandboxError> {
         blocking(&self.0, path, results::remove).await
     }
 
-    /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.
+    /// Moves a file of this machine to the uploads, under a safe and unused name.
     ///
     /// # Errors
     /// When it cannot be moved.
@@ -318,7 +317,7 @@ impl ThreadFiles {
     }
 }
 
-/// Runs file work where it may block.
+/// Runs blocking file operations.
 pub(crate) async fn blocking<T: Send + 'static>(
     files: &Arc<Files>,
     path: &str,
@@ -329,20 +328,20 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(SandboxError::Refused(format!("{path}: the file work broke down"))))
 }
 
-/// Makes a folder's name of a thread's id, which an API client may have chosen.
+/// Converts a thread's ID, which an API client may have chosen, to a folder name.
 pub(crate) fn safe(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
     if name == id && !id.is_empty() { name } else { format!("{name}.{:016x}", fingerprint(id)) }
 }
 
-/// FNV-1a: distinguishes ids that look alike once made safe; the same in every build.
+/// FNV-1a: distinguishes IDs with the same safe name; stable across builds.
 fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Returns whether there is anything but folders in a folder, which need not be there.
+/// Returns whether a folder, which may be missing, contains anything but folders.
 fn holds_files(folder: &Path) -> io::Result<bool> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,5 +1,5 @@
-//! An entry point for fuzzers, which are in a workspace of their own and see only the public items: a thread's folder,
-//! and the properties that must hold for any text used as a path or a name in it.
+//! An entry point for fuzzers, which are in a separate workspace and see only public items: a thread's folder, and the
+//! properties that must hold for any text used as a path or name in it.
 
 use crate::{
     files::Files,
@@ -11,22 +11,22 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Content of every file outside of the thread, and of none inside.
+/// Content of every file outside of the thread, and of no file inside.
 const OUTSIDE: &str = "of the host";
-/// Content that is written to files inside.
+/// Content of files that are written inside.
 const INSIDE: &[u8] = b"of the thread";
 
-/// A thread whose folder has links to places outside.
+/// A thread whose folder has links to the outside.
 pub struct Paths {
     folder: PathBuf,
     files: Files,
 }
 
 impl Paths {
-    /// Makes one in an empty folder.
+    /// Creates one in an empty folder.
     ///
     /// # Errors
-    /// When something cannot be written there.
+    /// When a file cannot be written.
     pub fn new(folder: &Path) -> io::Result<Self> {
         let (own, shown) = (folder.join("thread"), folder.join("shown"));
         for place in [&own, &shown, &own.join("outputs"), &own.join("uploads"), &own.join("workspace")] {
@@ -42,7 +42,7 @@ impl Paths {
         Ok(Self { folder: folder.to_owned(), files: Files::new(own, more, None) })
     }
 
-    /// Takes a text as a path, and as a name of a file: it must not lead out of the thread's folders.
+    /// Uses a text as a path and as a file name: it must not lead out of the thread's folders.
     pub fn check(&self, text: &str) {
         self.read(text);
         self.write(text);
@@ -52,7 +52,7 @@ impl Paths {
 
     fn read(&self, text: &str) {
         let opened = self.files.read(text, 100).ok();
-        // Other mounts are not the thread's, but may be read.
+        // Other mounts do not belong to the thread, but are readable.
         let shown = mounts::find(self.files.mounts().unwrap_or_default(), text);
         if shown.is_some_and(|(mount, _)| mount.agent == ROOT) {
             assert_ne!(opened.as_deref(), Some(OUTSIDE.as_bytes()), "{text:?}");
@@ -82,7 +82,7 @@ impl Paths {
     }
 }
 
-/// Checks that a path accepted below the root leads down only.
+/// Checks that a path that was accepted below the root only descends.
 fn plain(text: &str) {
     if let Ok(inner) = share::inner(text) {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -90,7 +90,7 @@ fn plain(text: &str) {
     }
 }
 
-/// Checks that a safe name is one name without confusing characters.
+/// Checks that a safe name has a single component and no confusing characters.
 fn name(text: &str) {
     let name = names::safe(text);
     assert!((1..=200).contains(&name.len()), "{text:?}: {name:?}");
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Generates parts of paths, of people and of attackers.
+    /// Generates path components of users and attackers.
     fn piece() -> impl Strategy<Value = String> {
         let known = [
             "/",

@@ -1,5 +1,5 @@
-//! Control groups: one for each command, so that the kernel itself enforces the limits of all its processes together.
-//! Version 2 where the daemon was given a part of the tree, version 1 where that is in use.
+//! Control groups: one per command, so that the kernel enforces the limits of all its processes together. Version 2 if
+//! a subtree is delegated to the daemon, version 1 if that is in use.
 
 mod legacy;
 
@@ -17,12 +17,12 @@ use std::{
 
 /// Mount point of the control group tree.
 const TREE: &str = "/sys/fs/cgroup";
-/// The daemon's own group: one that has groups with limits below it may not have processes.
+/// Name of the daemon's own group: a group with limited subgroups must not contain processes.
 const OWN: &str = "daemon";
-/// How groups of commands are called.
+/// Prefix of the names of commands' groups.
 const COMMAND: &str = "command-";
 
-/// The pause between looks whether the kernel ended something.
+/// Interval between checks for processes killed by the kernel.
 const OOM_LOOK: Duration = Duration::from_millis(100);
 
 /// Control groups of commands.
@@ -30,23 +30,23 @@ const OOM_LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct CommandGroups {
     tree: Tree,
     next: AtomicU64,
-    /// Groups whose processes were still on their way out when they were removed.
+    /// Groups that could not be removed yet because processes were still exiting.
     left: Arc<Mutex<Vec<PathBuf>>>,
-    /// Whether memory that belongs to no process is counted as well.
+    /// Whether memory that belongs to no process is counted too.
     kernel_memory: bool,
 }
 
 #[derive(Debug)]
 enum Tree {
-    /// The part of the tree that is ours.
+    /// The delegated subtree.
     Unified(PathBuf),
-    /// The daemon's own groups, below which others can be made.
+    /// The daemon's own groups, in which subgroups can be created.
     Legacy(legacy::OwnGroups),
 }
 
 impl CommandGroups {
-    /// Takes the part of the tree that the daemon is in, if it may. It moves the daemon one down. Where version 1
-    /// counts, finds the daemon's groups and tries whether others can be made below them.
+    /// Takes over the subtree of the daemon if it is delegated, and moves the daemon to a subgroup. With version 1,
+    /// finds the daemon's groups and checks whether subgroups can be created.
     pub(crate) fn open() -> io::Result<Self> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let Some(folder) = folder(Path::new(TREE), &own) else {
@@ -76,7 +76,7 @@ impl CommandGroups {
         let own = folder.join(OWN);
         fs::create_dir_all(&own).map_err(|_| io::Error::other("none was delegated"))?;
         for process in fs::read_to_string(folder.join("cgroup.procs"))?.lines() {
-            // One that has ended meanwhile cannot be moved.
+            // A process that has ended meanwhile cannot be moved.
             fs::write(own.join("cgroup.procs"), process).ok();
         }
         fs::write(folder.join("cgroup.subtree_control"), "+memory +pids")
@@ -91,7 +91,7 @@ impl CommandGroups {
         Self { tree, next: AtomicU64::new(0), left: Arc::default(), kernel_memory }
     }
 
-    /// Which version counts.
+    /// Returns the version in use.
     pub(crate) fn version(&self) -> u8 {
         match self.tree {
             Tree::Unified(_) => 2,
@@ -99,7 +99,7 @@ impl CommandGroups {
         }
     }
 
-    /// Makes a group for one command; `None` where that fails, which leaves the limits by process.
+    /// Creates a group for one command; `None` on failure, which leaves only the limits per process.
     pub(crate) fn open_one(&self, limits: &CommandLimits) -> Option<CommandGroup> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|folder| {
@@ -126,7 +126,7 @@ impl CommandGroups {
             }
             Some(())
         };
-        // The group includes the two processes of the sandbox itself. Not every kernel has the optional settings.
+        // The group includes two processes of the sandbox itself. Not every kernel has the optional settings.
         let (memory, processes) = (limits.memory, limits.processes + 2);
         match &self.tree {
             Tree::Unified(folder) => make(
@@ -145,7 +145,7 @@ impl CommandGroups {
                         ("memory.limit_in_bytes", memory, true),
                         ("memory.swappiness", 0, false),
                         ("memory.memsw.limit_in_bytes", memory, false),
-                        // Counted apart from the rest.
+                        // Counted separately.
                         ("memory.kmem.tcp.limit_in_bytes", memory / 4, false),
                     ],
                 )?;
@@ -166,9 +166,9 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// The group of one command. It is gone when this is.
+/// The group of one command, removed on drop.
 pub(crate) struct CommandGroup {
-    /// One folder, or one for each controller.
+    /// One folder, or one per controller.
     folders: Vec<PathBuf>,
     left: Arc<Mutex<Vec<PathBuf>>>,
     kernel_memory: bool,
@@ -176,17 +176,17 @@ pub(crate) struct CommandGroup {
 }
 
 impl CommandGroup {
-    /// Returns where it is.
+    /// Returns its folders.
     pub(crate) fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// Whether memory that belongs to no process is counted as well.
+    /// Returns whether memory that belongs to no process is counted too.
     pub(crate) fn counts_kernel_memory(&self) -> bool {
         self.kernel_memory
     }
 
-    /// Whether the kernel killed something in it for the memory it took.
+    /// Returns whether the kernel killed one of its processes for memory.
     pub(crate) fn out_of_memory(&self) -> bool {
         let file = if self.legacy { "memory.oom_control" } else { "memory.events" };
         let Some(folder) = self.folders.first() else { return false };
@@ -194,7 +194,7 @@ impl CommandGroup {
         events.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
     }
 
-    /// Returns when that has happened: in version 1 the kernel leaves the others alone.
+    /// Returns when that has happened: in version 1 the kernel leaves the other processes running.
     pub(crate) async fn starved(&self) {
         while !self.out_of_memory() {
             tokio::time::sleep(OOM_LOOK).await;
@@ -207,14 +207,14 @@ impl Drop for CommandGroup {
         for folder in &self.folders {
             kill(folder);
             if fs::remove_dir(folder).is_err() {
-                // Where a process is still on its way out, the next command removes it, or the next daemon.
+                // If a process is still exiting, the next command or the next daemon removes the group.
                 self.left.lock().unwrap_or_else(PoisonError::into_inner).push(folder.clone());
             }
         }
     }
 }
 
-/// Ends all that is in a group.
+/// Kills all processes of a group.
 fn kill(folder: &Path) {
     if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
         return;
@@ -226,21 +226,21 @@ fn kill(folder: &Path) {
     }
 }
 
-/// Finds a process's folder in the tree by what `/proc/self/cgroup` says; `None` where version 1 counts.
+/// Finds a process's folder in the tree from `/proc/self/cgroup`; `None` if version 1 is in use.
 fn folder(tree: &Path, own: &str) -> Option<PathBuf> {
     let versions_one = own.lines().any(|line| line.contains(":memory:") || line.contains(":pids:"));
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     (!versions_one).then(|| tree.join(path))
 }
 
-/// Returns the part that a process is in, also if it was moved one down before.
+/// Returns the subtree of a process, also if the process was moved to a subgroup before.
 fn part(folder: &Path) -> &Path {
     let moved = folder.file_name().is_some_and(|name| name == OWN);
     folder.parent().filter(|_| moved).unwrap_or(folder)
 }
 
-/// Returns whether this part was delegated, to be divided further: systemd marks it, and a container has one that
-/// looks like the root of the tree. Everything else that root could write in belongs to others too.
+/// Returns whether this subtree is delegated: systemd marks it, and in a container it looks like the root of the tree.
+/// Any other subtree that root can write to also belongs to others.
 fn is_ours(folder: &Path) -> bool {
     let marked = ["user.delegate", "trusted.delegate"].iter().any(|name| {
         let mut value = [0; 8];
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(folder(""), None);
     }
 
-    /// A folder that looks like a delegated one; the kernel's part is played by plain files.
+    /// A folder that looks like a delegated subtree; plain files replace the kernel.
     #[test]
     fn a_delegated_part_is_taken_and_each_command_gets_its_limits() {
         let tree = tempfile::tempdir().unwrap();

@@ -1,13 +1,12 @@
-//! The two processes between the daemon and a command: this very program, started again under another name.
+//! The two processes between the daemon and a command: this program, started again under another name.
 //!
-//! [`enter`] is what `main` calls first. Started as usual it returns at once. Started as `outer`, it leaves the
-//! daemon's namespaces and starts `inner`, which is process 1 of the new ones: it builds the file system that
-//! the command will see, gives up every right, starts the command, collects its remaining processes, and takes
-//! everything with it when it ends. The end of the control socket ends it too, so that nothing outlives a
-//! daemon that was killed.
+//! [`enter`] is called first in `main`. In a normal start it returns immediately. Started as `outer`, it leaves the
+//! daemon's namespaces and starts `inner`, which is process 1 of the new ones: it builds the file system of the
+//! command, drops all privileges, starts the command, reaps its remaining processes, and kills everything when it ends.
+//! It also ends when the control socket is closed, so that nothing outlives a killed daemon.
 //!
-//! Deliberately absent: `unsafe`, threads, and anything that the command could have written. The plan
-//! comes over the socket in one piece, before the command exists.
+//! Deliberately absent: `unsafe`, threads, and any input from the command. The plan is received over the socket as one
+//! message, before the command exists.
 
 mod error;
 mod inner;
@@ -30,8 +29,8 @@ pub use withdraw::withdraw;
 use std::{env, process};
 pub(crate) use wire::NAME;
 
-/// Becomes a process of a sandbox if this program was started as one; otherwise returns at once. Has to be the
-/// first thing that `main` does: one thread, nothing opened.
+/// Becomes a sandbox process if this program was started as one; otherwise returns immediately. Must be called first in
+/// `main`, with a single thread and no open files.
 pub fn enter() {
     let mut args = env::args_os();
     if args.next().is_none_or(|name| name != NAME) {

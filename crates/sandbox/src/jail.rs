@@ -1,4 +1,4 @@
-//! Runs commands in namespaces of their own: the daemon's side of `init.rs`.
+//! Runs commands in their own namespaces: the daemon's side of `init.rs`.
 
 use crate::{
     CommandLimits, Unconfined,
@@ -33,17 +33,17 @@ use tokio::{
     process::{self, Child},
 };
 
-/// An argument of a program cannot be longer than 128 KiB.
+/// Maximum length of a script, in bytes; the kernel limits an argument to 128 KiB.
 const MAX_SCRIPT_BYTES: usize = 120_000;
-/// Time within which the kernel ends a command's remaining processes, before they are killed a second time.
+/// Time for the kernel to end a command's remaining processes before they are killed again.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Timeout of the answer of a sandbox that is tried out.
+/// Timeout of the check of a new sandbox.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Note in the error output of a command that failed while it could remove files, but not write any.
+/// Note in the error output of a failed command that could remove files, but not write any.
 const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
                              files, but not write any.\n";
 
-/// This machine's means of confining commands. They were tried out.
+/// This machine's mechanisms to confine commands. They have been checked.
 #[derive(Debug)]
 pub struct Jail {
     init: PathBuf,
@@ -55,7 +55,7 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Tries out the kernel's features. Sandboxes are this very program, whose `main` calls [`crate::enter`].
+    /// Checks the kernel's features. Sandboxes are this program, whose `main` calls [`crate::enter`].
     ///
     /// # Errors
     /// When commands cannot be confined here.
@@ -63,7 +63,7 @@ impl Jail {
         Self::probe_with(PathBuf::from("/proc/self/exe")).await
     }
 
-    /// Like [`Self::probe`], for a program that is not the sandbox itself: `init` is one whose `main` calls
+    /// Like [`Self::probe`], for a program that is not itself the sandbox: `init` is a program whose `main` calls
     /// [`crate::enter`].
     ///
     /// # Errors
@@ -97,14 +97,13 @@ impl Jail {
         Err(Unconfined { help: help(from_root), why })
     }
 
-    /// Returns the user and group that the files of threads have to belong to, if that is not the daemon's
-    /// own user.
+    /// Returns the required user and group of the threads' files, if they differ from the daemon's.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.from_root.then_some(self.identity)
     }
 
-    /// Returns the means in force, for people.
+    /// Returns a description of the mechanisms in use.
     #[must_use]
     pub fn words(&self) -> String {
         let limits = match &self.groups {
@@ -119,7 +118,7 @@ impl Jail {
         format!("namespaces and seccomp, {who}, {limits}{proc}")
     }
 
-    /// Runs a command in a sandbox of its own. Dropping the future kills everything in it.
+    /// Runs a command in its own sandbox. Dropping the future kills all its processes.
     pub(crate) async fn run(&self, command: &ShellCommand, spec: JailSpec<'_>) -> Result<Exec, SandboxError> {
         if command.script.len() > MAX_SCRIPT_BYTES || command.script.contains('\0') {
             let text = "this command is too long or holds a zero byte: write it to a file and run that";
@@ -169,7 +168,7 @@ impl Jail {
         Ok(Exec { stdout: out.text(), stderr, code, killed, cut })
     }
 
-    /// Counts the command's folder before it begins to grow.
+    /// Counts the command's folder before it grows.
     async fn begin_to_watch<'a>(
         &'a self,
         spec: &JailSpec<'a>,
@@ -184,7 +183,7 @@ impl Jail {
             script: command.script.clone(),
             environment: spec.environment.to_vec(),
             mounts: spec.mounts.clone(),
-            // A command that only cleans up writes to no file at all.
+            // A command that only cleans up must not write to any file.
             limits: CommandLimits { disk: if cleaning { 0 } else { spec.limits.disk }, ..spec.limits },
             identity: self.identity,
             from_root: self.from_root,
@@ -193,7 +192,7 @@ impl Jail {
         }
     }
 
-    /// Starts the outer process. It inherits nothing of the daemon but the socket and the two pipes.
+    /// Starts the outer process. It inherits only the socket and the two pipes from the daemon.
     fn spawn(&self, net: Net, group: Option<&CommandGroup>) -> io::Result<(Child, UnixStream, Reins)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -216,17 +215,17 @@ impl Jail {
     }
 }
 
-/// Holds a command still. As long as this is there, so is the command.
+/// Pauses and resumes a command.
 struct Reins(std::os::unix::net::UnixStream);
 
 impl WriteHold for Reins {
     fn hold(&mut self, still: bool) {
-        // Without a receiver there is nothing to hold.
+        // Without a receiver there is nothing to pause.
         self.0.write_all(&[if still { HOLD } else { GO_ON }]).ok();
     }
 }
 
-/// Returns when a command takes too much of the disk, or one of its processes was ended for its memory.
+/// Returns when a command exceeds the disk limit, or one of its processes was killed for memory.
 async fn monitor(
     disk: Option<ResourceMonitor<'_>>,
     reins: Reins,
@@ -275,20 +274,19 @@ fn help(from_root: bool) -> String {
     text.to_owned()
 }
 
-/// How a command ended, as far as the daemon knows.
+/// Outcome of a command, as far as the daemon knows.
 enum CommandEnd {
-    /// In the sandbox's own words.
+    /// Reported by the sandbox.
     Word(InitMessage),
-    /// Without a word, before the command began.
+    /// The sandbox ended before the command began.
     NeverReady,
-    /// Without a word, while the command ran.
+    /// The sandbox ended while the command ran.
     Gone,
-    /// By us.
+    /// Killed by the daemon.
     Killed(Killed),
 }
 
-/// Sends the plan to the sandbox and waits for the first reason to end. Returning closes the socket,
-/// which ends the sandbox.
+/// Sends the plan to the sandbox and waits for the end. Returning closes the socket, which ends the sandbox.
 async fn supervise(
     plan: &JailPlan,
     mut control: UnixStream,
@@ -304,7 +302,7 @@ async fn supervise(
     let mut words = InitMessages { buffer: Vec::new(), fd: None };
     let told = async {
         let bytes = wire::framed(plan)?;
-        // A sandbox that does not read the plan reports why.
+        // A sandbox that does not read the plan reports the reason.
         control.write_all(&bytes).await.ok();
         Ok::<_, InitError>(())
     };
@@ -333,7 +331,7 @@ async fn supervise(
     }
 }
 
-/// Waits until the sandbox is gone as a whole: the outer process ends when the kernel has killed the rest.
+/// Waits until the whole sandbox is gone: the outer process ends when the kernel has killed the rest.
 async fn reap(child: &mut Child) {
     if tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.is_err() {
         child.start_kill().ok();
@@ -341,17 +339,17 @@ async fn reap(child: &mut Child) {
     }
 }
 
-/// Bytes and descriptor received over the socket so far.
+/// Bytes and descriptor received over the socket.
 struct InitMessages {
     buffer: Vec<u8>,
     fd: Option<OwnedFd>,
 }
 
 impl InitMessages {
-    /// Returns the next word; `None` at the end, or where it cannot be understood.
+    /// Returns the next message; `None` at the end, or if it is invalid.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no data.
     async fn next(&mut self, control: &UnixStream) -> Option<InitMessage> {
         loop {
             match wire::take(&mut self.buffer) {
@@ -384,7 +382,7 @@ impl InitMessages {
             .await
     }
 
-    /// Returns the listener that came with a word.
+    /// Returns the listener that was received with a message.
     fn listener(&mut self) -> Option<TcpListener> {
         let listener = std::net::TcpListener::from(self.fd.take()?);
         listener.set_nonblocking(true).ok()?;

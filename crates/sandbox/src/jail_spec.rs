@@ -1,17 +1,16 @@
-//! Specification of one command's sandbox, and why there may be none: the same whether this system has
-//! namespaces or not.
+//! Specification of one command's sandbox, and the error if there is none: the same on systems without namespaces.
 
 use crate::{CommandLimits, Egress, mounts::Mount};
 use pudu_base::Network;
 use std::path::Path;
 
-/// Why this machine cannot confine commands, and the remedy.
+/// Reason why this machine cannot confine commands, with a fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unconfined {
     /// The kernel's error.
     pub why: String,
-    /// The remedy for an operator.
+    /// The fix for the operator.
     pub help: String,
 }
 
@@ -21,7 +20,7 @@ pub(crate) struct JailSpec<'a> {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) network: Network,
     pub(crate) limits: CommandLimits,
-    /// The folder whose size is watched.
+    /// Folder whose size is checked.
     pub(crate) disk: Option<&'a Path>,
     /// Serves the command's network access.
     pub(crate) egress: Option<&'a dyn Egress>,

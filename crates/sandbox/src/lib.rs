@@ -1,13 +1,12 @@
-//! Sandboxes on this machine: the agent's commands run and its files live in them.
+//! Sandboxes on this machine, for the agent's commands and files.
 //!
-//! [`LocalSandboxes`] is the provider for this machine. A thread has a folder of its own. File tools reach it
-//! only through a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it
-//! exists), so that no path and no symlink leads out. Commands see it as `/mnt/user-data` in a file system
-//! made for them, in namespaces of their own, without a right and without a network unless the operator gives
-//! one ([`Jail`]). Where the kernel has no namespaces to give there is no shell, unless the operator allows
-//! the machine's.
+//! [`LocalSandboxes`] is the provider for this machine. Each thread has its own folder. File tools access it only
+//! through a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` if available), so that no path
+//! or symlink leads outside. Commands see it as `/mnt/user-data` in a separate file system, in their own namespaces,
+//! without privileges, and without a network unless the operator allows it ([`Jail`]). If the kernel does not offer
+//! namespaces, there is no shell unless the operator allows the machine's.
 //!
-//! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started again.
+//! A program that embeds this crate calls [`enter`] first in its `main`: sandboxes are that program, started again.
 //! Deliberately absent: filtering commands by their text, which protects no user.
 
 mod capture;

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 pub struct CommandLimits {
     /// Memory of all its processes together, in bytes.
     pub memory: u64,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub processes: u64,
-    /// How large the thread's folder may become, in bytes.
+    /// Maximum size of the thread's folder, in bytes.
     pub disk: u64,
 }
 
 impl CommandLimits {
     /// Default limits of a command.
     pub const COMMAND: Self = Self { memory: 2 << 30, processes: 256, disk: 2 << 30 };
-    /// Default limits of a container with a whole desktop in it.
+    /// Default limits of a container with a complete desktop.
     pub const DESKTOP: Self = Self { memory: 8 << 30, processes: 4096, ..Self::COMMAND };
 }
 

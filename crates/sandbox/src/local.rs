@@ -1,5 +1,5 @@
-//! The provider for this machine: a folder a thread, and commands that the kernel confines, or the host's shell
-//! where it cannot and the operator allows that.
+//! The provider for this machine: a folder per thread, and commands that the kernel confines, or the host's shell if it
+//! cannot and the operator allows that.
 
 use crate::{
     CommandLimits, Egress, Jail,
@@ -15,18 +15,18 @@ use pudu_base::{
 };
 use std::sync::Arc;
 
-/// How sandboxes on this machine are to be.
+/// Options of sandboxes on this machine.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Whether the host's shell may be used where the kernel cannot confine commands.
+    /// Whether the host's shell may be used if the kernel cannot confine commands.
     pub host_shell: bool,
-    /// Mounts of all threads besides their own folder. Those that do not exist are left out.
+    /// Mounts of all threads in addition to their own folder. Missing ones are skipped.
     pub mounts: Vec<Mount>,
-    /// Environment variables of commands, besides the usual.
+    /// Environment variables of commands, in addition to the defaults.
     pub environment: Vec<(String, String)>,
     /// Network access of commands.
     pub network: Network,
-    /// Serves it, for [`Network::Proxy`].
+    /// Serves the network access for [`Network::Proxy`].
     pub egress: Option<Arc<dyn Egress>>,
     /// Resource limits of a command.
     pub limits: CommandLimits,
@@ -40,17 +40,17 @@ pub struct LocalSandboxes {
 }
 
 impl LocalSandboxes {
-    /// Makes sandboxes below a home, by the kernel's means if it has any.
+    /// Creates sandboxes below a home, confined by the kernel if available.
     #[must_use]
     pub fn new(folders: Folders, jail: Option<Arc<Jail>>, options: Options) -> Self {
         Self { folders, jail, options: Arc::new(options) }
     }
 
-    /// Returns the mounts of a thread, its own folder first, and its files as they are reached on this machine:
-    /// for a provider that runs the commands somewhere else, with the same mounts. The folder exists after this.
+    /// Returns the mounts of a thread, its own folder first, and its files on this machine: for a provider that runs
+    /// the commands elsewhere with the same mounts. Creates the folder if needed.
     ///
     /// # Errors
-    /// When the thread's folder cannot be made.
+    /// When the thread's folder cannot be created.
     pub async fn furnish(
         &self,
         folder: &ThreadFolder,
@@ -58,10 +58,10 @@ impl LocalSandboxes {
         self.furnish_with(folder, &[]).await
     }
 
-    /// Like `furnish`, with these folders besides.
+    /// Like [`Self::furnish`], with additional folders.
     ///
     /// # Errors
-    /// When the thread's folder cannot be made.
+    /// When the thread's folder cannot be created.
     pub async fn furnish_with(
         &self,
         folder: &ThreadFolder,
@@ -70,7 +70,7 @@ impl LocalSandboxes {
         furnished(self.place(folder, shown)).await
     }
 
-    /// Returns the owner of the files of threads if that is not the daemon's own user.
+    /// Returns the owner of the threads' files if it is not the daemon's user.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.folders.owner()
@@ -82,7 +82,7 @@ impl LocalSandboxes {
         let shown = shown.iter().cloned().map(Mount::shown);
         let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shown).collect();
         mounts.retain(|mount| mount.host.is_dir());
-        // Parents first, so that they do not cover their children.
+        // Parents first, so that they do not hide their children.
         mounts.sort_by_key(|mount| mount.agent.len());
         LocalSandbox {
             files: Arc::new(Files::new(folder.join("user-data"), mounts, self.folders.owner())),
@@ -108,7 +108,7 @@ impl SandboxProvider for LocalSandboxes {
         Box::pin(async move { Ok(Arc::new(self.place(folder, shown)) as Arc<dyn Sandbox>) })
     }
 
-    /// Nothing of a sandbox here lives longer than a command.
+    /// Local sandboxes have no state beyond a command.
     fn release<'a>(&'a self, _: &'a ThreadFolder) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -156,7 +156,7 @@ async fn furnished(place: LocalSandbox) -> Result<(Vec<Mount>, Arc<dyn Sandbox>)
     Ok((mounts, Arc::new(place)))
 }
 
-/// Returns the whole environment of a confined command. Nothing of the daemon's is in it.
+/// Returns the complete environment of a confined command, without anything from the daemon's.
 fn environment(options: &Options) -> Vec<(String, String)> {
     let workspace = format!("{ROOT}/workspace");
     let mut all: Vec<(String, String)> = [
@@ -180,7 +180,7 @@ fn environment(options: &Options) -> Vec<(String, String)> {
     all
 }
 
-/// Adds the variables of one command. Existing ones, including the operator's, stay unchanged.
+/// Adds the variables of one command. Existing ones, including the operator's, take precedence.
 fn with(mut environment: Vec<(String, String)>, variables: &[Variable]) -> Vec<(String, String)> {
     for Variable { name, value } in variables {
         if !environment.iter().any(|(taken, _)| taken == name) {

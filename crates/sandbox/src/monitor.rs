@@ -1,7 +1,7 @@
-//! Watches the disk while a command runs: there is no quota that every file system has. A folder that cannot
-//! be counted is too much: else a command that hides its files would have no limit. Counting many files takes
-//! longer than writing a large one, so that the disk's free room decides when to count: a command cannot have
-//! written more than the disk has lost. While counting takes long, the command holds still.
+//! Checks the disk usage while a command runs, because not every file system has quotas. A folder that cannot be
+//! counted exceeds the limit: otherwise a command could hide its files. Counting many files takes longer than writing a
+//! large one, so the free space decides when to count: a command cannot have written more than the disk has lost.
+//! During a long count the command is paused.
 
 use cap_std::{
     ambient_authority,
@@ -18,59 +18,56 @@ use std::{
 
 /// Minimum free space of the machine's disk, in bytes.
 const FLOOR: u64 = 256 << 20;
-/// Minimum number of free files on the disk, where its file system counts them.
+/// Minimum number of free inodes, if the file system counts them.
 const FILES: u64 = 4096;
-/// Bounds of the interval between checks of the free space: long where the command may write much more, and short where
-/// it may not.
+/// Bounds of the interval between checks of the free space: longer if the command may write more.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Loss of free space, by any process, up to which nothing is counted, in bytes.
+/// Loss of free space, by any process, up to which the folder is not counted, in bytes.
 const LITTLE: u64 = 4 << 20;
-/// Maximum assumed speed of writing, in bytes for each millisecond.
+/// Maximum assumed write rate, in bytes per millisecond.
 const MAX_WRITE_BYTES_PER_MS: u64 = 4 << 20;
 /// Maximum duration of a count during which the command continues.
 const SHORT: Duration = Duration::from_millis(20);
-/// Minimum pause between two counts, as a multiple of a count's duration, as long as the disk does not lose the space
-/// left to the command.
+/// Minimum pause between two counts, as a multiple of a count's duration, unless the disk has lost the command's
+/// remaining space.
 const SHARE: u32 = 20;
-/// The folder is not counted more often than this.
+/// Minimum interval between two counts.
 const COUNT: Duration = Duration::from_millis(500);
-/// More entries than this, or folders deeper than that, are as bad as too many bytes.
+/// Maximum number of entries and maximum depth of a folder that is counted.
 const ENTRIES: u64 = 1_000_000;
 const DEPTH: usize = 128;
-/// Loss of free space, by any process, that is allowed while a folder is cleaned up that cannot be counted, in
-/// bytes.
+/// Allowed loss of free space, by any process, while an uncountable folder is cleaned up, in bytes.
 const NOISE: u64 = 64 << 20;
 /// Maximum number of folders remembered as full.
 const REMEMBERED: usize = 1024;
 
-/// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already may
-/// stay so, that it can be cleaned up, but not grow; a folder that cannot be counted is judged by the disk's free room.
+/// Returns when the folder exceeds its limit, or the disk is almost full. A folder that exceeds it already may be
+/// cleaned up but not grow; for an uncountable folder the disk's free space decides.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
     ResourceMonitor::begin(folder, limit, true, &FullFolders::default()).await.run(NoHold).await
 }
 
-/// Holds the writers of a folder still while that is counted, so that nothing is written behind the counter's
-/// back.
+/// Pauses the writers of a folder while it is counted, so that the count is accurate.
 pub(crate) trait WriteHold: Send {
-    /// Holds the writers, or lets them continue.
+    /// Pauses the writers, or resumes them.
     fn hold(&mut self, still: bool);
 }
 
-/// Cannot hold anything.
+/// Does nothing.
 struct NoHold;
 
 impl WriteHold for NoHold {
     fn hold(&mut self, _: bool) {}
 }
 
-/// Folders that were found too full. Their next command may clean up, and write nothing.
+/// Folders that exceeded a limit. Their next command may only clean up.
 #[derive(Debug, Default)]
 pub(crate) struct FullFolders(Mutex<BTreeSet<PathBuf>>);
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no jail that asks"))]
 impl FullFolders {
-    /// Returns whether a folder was found too full, and still is.
+    /// Returns whether a folder exceeded a limit, and still does.
     pub(crate) async fn still(&self, folder: &Path, limit: u64) -> bool {
         if !self.with(|folders| folders.contains(folder)) {
             return false;
@@ -98,17 +95,17 @@ impl FullFolders {
     }
 }
 
-/// Disk budget of a command in a folder, from its first count.
+/// Disk budget of a command, determined by the first count.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum WriteAllowance {
-    /// The command may take this number of bytes.
+    /// The command may write this number of bytes.
     Bytes(u64),
-    /// The command may clean up, as long as the disk has this number of bytes free.
+    /// The command may clean up while the disk has this number of bytes free.
     CleanUp(u64),
 }
 
-/// Watches one folder while a command runs.
+/// Checks one folder while a command runs.
 pub(crate) struct ResourceMonitor<'a> {
     folder: PathBuf,
     limit: u64,
@@ -120,8 +117,8 @@ pub(crate) struct ResourceMonitor<'a> {
 }
 
 impl<'a> ResourceMonitor<'a> {
-    /// Counts the folder, before there is a command: the loss of the disk's space since then is the upper
-    /// bound of its writes. A folder that cannot be counted is accepted only if the command is one that cleans up.
+    /// Counts the folder before the command starts: the loss of disk space since then is the upper bound of its writes.
+    /// An uncountable folder is accepted only for a command that cleans up.
     pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a FullFolders) -> Self {
         let last = FolderCount::of(&folder).await;
         let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
@@ -146,7 +143,7 @@ impl<'a> ResourceMonitor<'a> {
             if Instant::now() < self.due && self.last.lost(&room).within(&left) {
                 continue;
             }
-            // A short count is over before much is written.
+            // During a short count not much is written.
             let long = self.last.took > SHORT;
             if long {
                 hold.hold(true);
@@ -169,11 +166,11 @@ impl<'a> ResourceMonitor<'a> {
     }
 }
 
-/// A folder as it was counted.
+/// Result of a count.
 struct FolderCount {
-    /// Its size and number of entries; `None` if it cannot be counted.
+    /// Size and number of entries; `None` if the folder cannot be counted.
     size: Option<Size>,
-    /// Free space of its disk before.
+    /// Free space of its disk before the count.
     room: FreeSpace,
     took: Duration,
 }
@@ -203,7 +200,7 @@ impl FolderCount {
         Size { bytes: bytes.max(LITTLE), entries: ENTRIES.saturating_sub(used.entries) }
     }
 
-    /// Returns how much of its space the disk has lost since, by any process.
+    /// Returns the loss of disk space since the count, by any process.
     fn lost(&self, now: &FreeSpace) -> Size {
         let files = self.room.files.zip(now.files).map_or(0, |(then, now)| then.saturating_sub(now));
         Size { bytes: self.room.bytes.saturating_sub(now.bytes), entries: files }
@@ -223,7 +220,7 @@ impl Size {
     }
 }
 
-/// Returns how long a command that may write `left` more bytes is left alone.
+/// Returns the time until the next check of a command that may write `left` more bytes.
 fn pause(left: u64) -> Duration {
     Duration::from_millis(left / MAX_WRITE_BYTES_PER_MS).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
@@ -234,7 +231,7 @@ async fn look(folder: &Path) -> FreeSpace {
     looked.unwrap_or(FreeSpace { bytes: u64::MAX, files: None })
 }
 
-/// Judges a count: returns the command's further allowance, or why it is killed.
+/// Evaluates a count: returns the command's remaining budget, or the reason to kill it.
 fn judge(
     allowed: Option<WriteAllowance>,
     used: Option<u64>,
@@ -254,9 +251,9 @@ fn judge(
 
 /// Free space of a file system.
 struct FreeSpace {
-    /// In bytes.
+    /// Free bytes.
     bytes: u64,
-    /// In files; `None` where it makes them as they come.
+    /// Free inodes; `None` if the file system creates them on demand.
     files: Option<u64>,
 }
 
@@ -266,7 +263,7 @@ impl FreeSpace {
     }
 }
 
-/// Reads the free space of a file system. One that does not report it has room.
+/// Reads the free space of a file system. If it reports none, the space is unlimited.
 fn room(path: &Path) -> FreeSpace {
     match rustix::fs::statvfs(path) {
         Ok(stat) => FreeSpace {
@@ -277,12 +274,12 @@ fn room(path: &Path) -> FreeSpace {
     }
 }
 
-/// Whether a file system has so little room that the machine may suffer.
+/// Returns whether a file system has so little space that the machine may suffer.
 pub(crate) fn almost_full(path: &Path) -> bool {
     almost_full_with(path, 0)
 }
 
-/// The same, with `more` additional bytes on it.
+/// Returns the same, with `more` additional bytes used.
 pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
     let FreeSpace { bytes, files } = room(path);
     FreeSpace { bytes: bytes.saturating_sub(more), files }.is_scarce()
@@ -293,8 +290,8 @@ pub(crate) fn bytes(folder: &Path) -> Option<u64> {
     size(folder).map(|size| size.bytes)
 }
 
-/// Returns the disk use of a folder; `None` if it cannot be counted: it has too many entries, is too deep, or
-/// something in it cannot be read.
+/// Returns the disk usage of a folder; `None` if it cannot be counted: it has too many entries, is too deep, or
+/// contains something unreadable.
 fn size(folder: &Path) -> Option<Size> {
     let count = || -> io::Result<Option<Size>> {
         let root = Dir::open_ambient_dir(folder, ambient_authority())?;
@@ -322,7 +319,7 @@ fn size(folder: &Path) -> Option<Size> {
     there(count()).map_or(None, |counted| counted.unwrap_or(nothing))
 }
 
-/// Maps an entry that was removed or replaced while it is counted to `None`.
+/// Maps an entry that was removed or replaced meanwhile to `None`.
 fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -353,7 +350,7 @@ mod tests {
         assert_eq!(size(&path.join("none")), Some(Size { bytes: 0, entries: 0 }));
     }
 
-    /// Only for a daemon that is an ordinary user: root may read everything.
+    /// Only if the daemon is an ordinary user: root can read everything.
     #[test]
     fn what_cannot_be_looked_at_is_not_counted_as_nothing() {
         use std::os::unix::fs::PermissionsExt;

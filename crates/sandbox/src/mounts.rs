@@ -1,4 +1,4 @@
-//! One table for the shell and the file tools: the mounts, as the agent sees them and on this machine.
+//! The mounts of a sandbox, with the agent's paths and those on this machine, for the shell and the file tools.
 
 use pudu_base::ShownFolder;
 use serde::{Deserialize, Serialize};
@@ -7,48 +7,48 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Path at which the agent finds its own files. All files below it are the thread's own.
+/// Path of the thread's own files for the agent.
 pub const ROOT: &str = "/mnt/user-data";
-/// Folder of files from people.
+/// Folder of files from users.
 pub const UPLOADS: &str = "uploads";
 /// Folder in which the agent works.
 pub(crate) const WORKSPACE: &str = "workspace";
-/// Folder of files for people.
+/// Folder of files for users.
 pub(crate) const OUTPUTS: &str = "outputs";
 /// Folders that every thread has.
 pub const THREAD_FOLDERS: [&str; 3] = [WORKSPACE, UPLOADS, OUTPUTS];
-/// Path at which the agent finds skills.
+/// Path of skills for the agent.
 pub const SKILLS: &str = "/mnt/skills";
-/// Path at which other agents that work for this one leave their files.
+/// Path of files from other agents that work for this one.
 pub const ACP: &str = "/mnt/acp-workspace";
 
-/// Paths of the sandbox that a configured mount cannot have: they are parts of the sandbox itself.
+/// Paths that a configured mount cannot use: they are parts of the sandbox itself.
 const TAKEN: [&str; 20] = [
     ROOT, SKILLS, ACP, "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix",
     "/old", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var",
 ];
 
-/// A folder of this machine, and where the agent finds it.
+/// A folder of this machine, and its path in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Path on this machine.
     pub host: PathBuf,
     /// Path in the sandbox.
     pub agent: String,
-    /// Whether the agent may only read it.
+    /// Whether the mount is read-only.
     pub read_only: bool,
 }
 
 impl Mount {
-    /// Makes a mount of a folder that a run shows.
+    /// Creates a mount of a folder that a run shows.
     pub(crate) fn shown(ShownFolder { host, agent }: ShownFolder) -> Self {
         Self { host, agent, read_only: true }
     }
 
-    /// Makes a mount that an operator asks for.
+    /// Creates a mount that an operator configured.
     ///
     /// # Errors
-    /// Returns the reason, in the operator's words.
+    /// The reason why the mount is invalid.
     pub fn configured(host: PathBuf, agent: &str, read_only: bool) -> Result<Self, String> {
         if !is_plain(&host) {
             return Err(format!("{} is not an absolute path without `.` and `..`", host.display()));
@@ -57,7 +57,7 @@ impl Mount {
         if !is_plain(path) || path == Path::new("/") || agent.contains(char::is_control) {
             return Err(format!("{agent:?} is not an absolute path without `.` and `..` below the root"));
         }
-        // `/mnt` may have more than ours below it; it cannot be covered as a whole.
+        // `/mnt` may contain more than our mounts; it cannot be replaced as a whole.
         let meets = |taken: &&str| path.starts_with(taken) || Path::new(taken).starts_with(path);
         match TAKEN.iter().find(|taken| meets(taken)) {
             Some(taken) => Err(format!("{agent} is taken: the sandbox has its own {taken}")),
@@ -71,20 +71,19 @@ fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.components().all(parts)
 }
 
-/// Finds the mount that a path of the agent's lies in, and the rest of the path. Of nested mounts the inner one
-/// counts.
+/// Finds the innermost mount of an agent's path, and the rest of the path.
 pub(crate) fn find<'m>(mounts: &'m [Mount], path: &str) -> Option<(&'m Mount, PathBuf)> {
     let inside =
         |mount: &'m Mount| Some((mount, Path::new(path).strip_prefix(&mount.agent).ok()?.to_owned()));
     mounts.iter().filter_map(inside).max_by_key(|(mount, _)| mount.agent.len())
 }
 
-/// Returns whether a path is a folder that is there only because mounts lie in it.
+/// Returns whether a path is a folder that exists only because it contains mounts.
 pub(crate) fn leads_to_some(mounts: &[Mount], path: &str) -> bool {
     !below(mounts, path).is_empty()
 }
 
-/// Returns the folders below a path that are mounts or lead to some, each with how many levels below it is.
+/// Returns the folders below a path that are mounts or contain some, each with its depth.
 pub(crate) fn below(mounts: &[Mount], path: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for rest in mounts.iter().filter_map(|mount| Path::new(&mount.agent).strip_prefix(path).ok()) {

@@ -1,14 +1,14 @@
-//! Names of files that people send.
+//! File names of uploads.
 
 use cap_std::fs::Dir;
 use pudu_base::foreign;
 use unicode_normalization::UnicodeNormalization;
 
-/// Maximum length of a file name, in bytes; leaves room for a number under the 255 that file systems take.
+/// Maximum length of a file name, in bytes; leaves room for a number within the usual limit of 255.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
-/// Makes a file name from a sender's name of a file: no path, no character that confuses a shell or a person,
-/// no hidden file, not too long. Accents are composed, as models write them: macOS sends them decomposed.
+/// Converts a sender's file name to a safe one: no path, no characters that confuse a shell or a user, not hidden, not
+/// too long. Accents are composed, as models write them: macOS sends them decomposed.
 pub(crate) fn safe(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
@@ -27,7 +27,7 @@ pub(crate) fn safe(name: &str) -> String {
     if ending.is_empty() { kept.to_owned() } else { format!("{kept}.{ending}") }
 }
 
-/// Returns the name, or it with the first number that nothing has yet.
+/// Returns the name, or the name with the first unused number.
 pub(crate) fn free(dir: &Dir, name: &str) -> String {
     let (stem, ending) =
         name.rsplit_once('.').map_or((name, String::new()), |(stem, end)| (stem, format!(".{end}")));

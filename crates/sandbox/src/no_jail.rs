@@ -4,7 +4,7 @@ use crate::{Unconfined, jail_spec::Cell};
 use pudu_base::{Command, Exec, SandboxError};
 use std::path::PathBuf;
 
-/// Means of confining commands. There are none on this system.
+/// Mechanisms to confine commands. This system has none.
 #[derive(Debug)]
 pub enum Jail {}
 
@@ -47,7 +47,7 @@ impl Jail {
     }
 }
 
-/// Does nothing: there is nothing here that takes rights away.
+/// Does nothing: this system has no way to drop privileges.
 ///
 /// # Errors
 /// Never.
@@ -55,5 +55,5 @@ pub fn withdraw() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns at once: no program is started as a sandbox here.
+/// Returns immediately: no program is started as a sandbox here.
 pub fn enter() {}

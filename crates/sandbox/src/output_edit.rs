@@ -1,17 +1,17 @@
-//! Edits of the text files that the agent made for people, by a person who has read them.
+//! Edits of the agent's text files by a user who has read them.
 
 use crate::{ROOT, failure::failed, files::Files, mounts::OUTPUTS, share};
 use pudu_base::{SandboxError, digest};
 use std::io::Read;
 
-/// New text of a file of the outputs.
+/// New text of a file in the outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputEdit {
     /// The text.
     pub text: String,
-    /// SHA-256 of the file as the writer has read it, in hexadecimal digits.
+    /// SHA-256 of the file when the user read it, in hexadecimal digits.
     pub expected_sha256: String,
-    /// Maximum size of such a file, in bytes.
+    /// Maximum size of the file, in bytes.
     pub max_bytes: u64,
 }
 
@@ -25,9 +25,9 @@ pub enum OutputEdited {
         /// Its size in bytes.
         size: u64,
     },
-    /// The file is another one by now.
+    /// The file has changed.
     Stale,
-    /// The file is no text.
+    /// The file is not text.
     NotText,
     /// The file, or the new text, is too large.
     TooLarge,

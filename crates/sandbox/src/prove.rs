@@ -1,25 +1,25 @@
-//! Tries to break out, and says how that went: what `pudu doctor` shows. The end-to-end tests try much more.
+//! Attempts to escape from a sandbox, for `pudu doctor`. The end-to-end tests try much more.
 
 use crate::{CommandLimits, Folders, Jail, LocalSandboxes, Options};
 use pudu_base::{Network, Sandbox, SandboxError, SandboxProvider, ShellCommand};
 use std::{path::Path, sync::Arc, time::Duration};
 
-/// How long one attempt may take.
+/// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How an attempt went.
+/// Result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The attempt.
     pub attempt: &'static str,
-    /// The output of an attempt that should not have worked and did.
+    /// The output of an attempt that succeeded.
     pub broken: Option<String>,
 }
 
-/// Name of the attempt that is no escape if the operator allows a network.
+/// Name of the attempt that is allowed if the operator allows a network.
 const NETWORK: &str = "reach the network";
-/// Attempts to escape, each with the command that prints `ESCAPED` if it works. `SECRET` is replaced by a file of
-/// the daemon's outside of the thread.
+/// Attempts to escape, each with a command that prints `ESCAPED` on success. `SECRET` is replaced with a file of the
+/// daemon outside of the thread.
 const ATTEMPTS: &[(&str, &str)] = &[
     ("read a file of the daemon", "cat SECRET && echo ESCAPED"),
     ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
@@ -36,8 +36,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
     (NETWORK, "(exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null && echo ESCAPED"),
 ];
 
-/// Attempts to escape from a container of the command's own, where not the daemon but another program confines
-/// commands.
+/// Attempts to escape from a container, where another program confines commands.
 const CONTAINED: &[(&str, &str)] = &[
     ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
     ("write to the image", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),
@@ -60,10 +59,10 @@ const CONTAINED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Tries each way out of a container that another program made.
+/// Tries each attempt in a container of another program.
 ///
 /// # Errors
-/// When nothing can be tried.
+/// When no attempt can be made.
 pub async fn prove_in(sandbox: &dyn Sandbox, network: Network) -> Result<Vec<Proof>, SandboxError> {
     try_each(sandbox, CONTAINED, network, "").await
 }
@@ -87,10 +86,10 @@ async fn try_each(
     Ok(proofs)
 }
 
-/// Tries each way out of a sandbox that is made below an existing folder of the daemon's.
+/// Tries each attempt in a sandbox that is created below an existing folder of the daemon.
 ///
 /// # Errors
-/// When there is nothing to try.
+/// When no sandbox can be created.
 pub async fn prove(jail: Arc<Jail>, folder: &Path, network: Network) -> Result<Vec<Proof>, SandboxError> {
     let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };
     let secret = folder.join("secret");

@@ -1,5 +1,5 @@
-//! Results of tools that are too long for a model, kept in a folder of the thread's outputs. A command may change
-//! anything there at the same time, so no symlink is followed, and only plain files of that folder are removed.
+//! Stores tool results that are too long for a model in a folder of the thread's outputs. A command may change anything
+//! there concurrently, so no symlink is followed, and only regular files of that folder are removed.
 
 use crate::{ROOT, failure::failed, files::Files, monitor, mounts::OUTPUTS};
 use cap_std::{
@@ -13,14 +13,14 @@ use std::{
     path::{Component, Path},
 };
 
-/// Maximum size of a result that is kept, in bytes: no tool of the agent's could read a larger one.
+/// Maximum size of a stored result, in bytes: no tool of the agent could read a larger one.
 const MAX_RESULT_BYTES: usize = 16 << 20;
-/// Maximum number of results kept for a thread, and their maximum size, in bytes; the newest are kept.
+/// Maximum number of stored results per thread, and their maximum total size, in bytes; the newest are kept.
 const KEPT: (usize, u64) = (64, 64 << 20);
-/// Maximum number of entries examined when old ones are removed.
+/// Maximum number of entries that are examined to remove old ones.
 const LOOKED_AT: usize = 10_000;
 
-/// Keeps a text or an image as a new file in a folder below the outputs, and returns its path as the agent knows it.
+/// Stores a text or an image as a new file in a folder below the outputs, and returns the agent's path.
 pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{OUTPUTS}/{folder}/{name}");
     let host = files.mounts()?.first().is_some_and(|own| monitor::almost_full(&own.host));
@@ -37,7 +37,7 @@ pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Res
         if written.is_err() {
             dir.remove_file(name).ok();
         }
-        // Leftover results do no harm yet; the next time may remove them.
+        // Leftover results are harmless; the next call may remove them.
         sweep(&dir, name, KEPT).ok();
         written
     };
@@ -45,7 +45,7 @@ pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Res
     Ok(path)
 }
 
-/// Removes a kept file. No link is followed.
+/// Removes a stored file. No link is followed.
 pub(crate) fn remove(files: &Files, path: &str) -> Result<(), SandboxError> {
     let below = path.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/'));
     let parts = below.filter(|path| plain(path)).and_then(|path| path.rsplit_once('/'));
@@ -66,20 +66,20 @@ pub(crate) fn remove(files: &Files, path: &str) -> Result<(), SandboxError> {
     remove().map_err(|error| failed(path, error))
 }
 
-/// Whether a path leads down, and nowhere else.
+/// Returns whether a path only descends.
 fn plain(path: &str) -> bool {
     let normal = |part: &str| matches!(Path::new(part).components().next(), Some(Component::Normal(_)));
     path.split('/').all(normal) && !path.contains('\0')
 }
 
-/// Opens a folder of a folder. No link is followed.
+/// Opens a subfolder. No link is followed.
 pub(crate) fn enter(dir: &Dir, name: &str) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let below = rustix::fs::openat(dir, name, flags, Mode::empty())?;
     Ok(Dir::from_std_file(std::fs::File::from(below)))
 }
 
-/// Goes into a folder, which is made if it is not there.
+/// Opens a subfolder, created if missing.
 fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
     let mut builder = DirBuilder::new();
     let made = match dir.create_dir_with(name, builder.mode(0o700)) {
@@ -93,7 +93,7 @@ fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
     Ok(below)
 }
 
-/// Removes the oldest files beyond `most`, or beyond `bytes` bytes; never the one that was just made.
+/// Removes the oldest files in excess of `most` files or `bytes` bytes; never the newest one.
 pub(crate) fn sweep(dir: &Dir, newest: &str, (most, bytes): (usize, u64)) -> io::Result<()> {
     let mut old: Vec<(SystemTime, u64, std::ffi::OsString)> = Vec::new();
     let (mut count, mut total) = (0, 0_u64);
@@ -174,7 +174,7 @@ mod tests {
             for (age, name) in ["new", "a", "b", "c", "d"].iter().enumerate() {
                 let file = fs::File::create(folder.path().join(name)).unwrap();
                 file.set_len(10).unwrap();
-                // The one just made is kept whatever its time is.
+                // The newest one is kept whatever its time is.
                 let age = if age == 0 { 100 } else { age as u64 };
                 let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
                 file.set_modified(then).unwrap();

@@ -1,19 +1,19 @@
-//! The rights with which file tools reach files: where the daemon is root, those of the user that runs commands, and
-//! no more. The kernel decides on access, as it does for commands.
+//! Permissions of file tools: if the daemon is root, those of the user that runs commands. The kernel enforces them, as
+//! for commands.
 //!
-//! A separate thread is that user as far as files are concerned, and has no other right of root. It ends
-//! with the work and never returns to root, so nothing can be forgotten. Deliberately absent: any check of
-//! modes or owners here. Only Linux has users by thread; elsewhere files are reached as the daemon's user.
+//! A separate thread uses that user for file access and has no other privileges of root. It ends with the work and
+//! never returns to root, so nothing can be forgotten. Deliberately absent: any check of modes or owners here. Only
+//! Linux has users per thread; on other systems files are accessed as the daemon's user.
 
 use std::io;
 
 /// Owner of a thread's files, if that is not the daemon: user and group.
 pub(crate) type Owner = Option<(u32, u32)>;
 
-/// Does file work with the rights of an owner; with unchanged rights if there is none.
+/// Runs file operations with the permissions of an owner; with unchanged permissions if there is none.
 ///
 /// # Errors
-/// When the rights cannot be given up, or the work broke down.
+/// When the permissions cannot be dropped, or the thread panics.
 #[cfg(target_os = "linux")]
 pub(crate) fn with<T: Send>(owner: Owner, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let Some((user, group)) = owner else { return Ok(work()) };
@@ -24,14 +24,14 @@ pub(crate) fn with<T: Send>(owner: Owner, work: impl FnOnce() -> T + Send) -> io
     })
 }
 
-/// Does file work as the daemon's user.
+/// Runs file operations as the daemon's user.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn with<T: Send>(_: Owner, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     Ok(work())
 }
 
-/// Returns whether the daemon can work as another user and give files to them: root can, unless its
-/// capabilities were taken away.
+/// Returns whether the daemon can access files as another user and change their owner: root can, unless it lacks the
+/// capabilities.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn can_change_user() -> bool {
@@ -40,24 +40,24 @@ pub fn can_change_user() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// Returns whether the daemon can work as another user: only Linux has users by thread.
+/// Returns whether the daemon can access files as another user: only Linux has users per thread.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn can_change_user() -> bool {
     false
 }
 
-/// Makes this thread a user's, where files are concerned, for good.
+/// Permanently changes this thread's user for file access.
 #[cfg(target_os = "linux")]
 fn give_up(user: u32, group: u32) -> io::Result<()> {
     use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
     use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups};
-    // The kernel's own calls: those of the C library would change all threads.
+    // Raw system calls: those of the C library would change all threads.
     set_thread_groups(&[])?;
     let (group, user) = (Gid::from_raw(group), Uid::from_raw(user));
     setfsgid(group);
     setfsuid(user);
-    // Neither call reports success; called again, each returns the thread's current id.
+    // Neither call reports success; called again, each returns the thread's current ID.
     if setfsgid(group) != group || setfsuid(user) != user {
         return Err(io::ErrorKind::PermissionDenied.into());
     }

@@ -1,6 +1,5 @@
-//! People's view of a thread's files: those that they sent, and those that the agent made for them. A command
-//! may change anything in the folder at the same time, so the file that was checked is the one that is
-//! opened.
+//! Access to a thread's files for users: their uploads, and the agent's outputs. A command may change anything in the
+//! folder concurrently, so the file that was checked is the one that is opened.
 
 use crate::{
     ROOT,
@@ -16,20 +15,20 @@ use std::{
     time::SystemTime,
 };
 
-/// A file among the uploads.
+/// An uploaded file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Upload {
     /// Its name.
     pub name: String,
-    /// Its path, as the agent knows it.
+    /// Path for the agent.
     pub path: String,
     /// Size in bytes.
     pub size: u64,
-    /// When it was last written.
+    /// Time of the last modification.
     pub modified: SystemTime,
 }
 
-/// Opens a plain file; folder by folder, so that no folder of the path is a symlink.
+/// Opens a regular file folder by folder, so that no part of the path is a symlink.
 pub(crate) fn open(root: &Dir, path: &str) -> Result<(File, u64), SandboxError> {
     let inner = inner(path)?;
     let name = inner.file_name().ok_or_else(|| no_file(path))?;
@@ -42,14 +41,14 @@ pub(crate) fn open(root: &Dir, path: &str) -> Result<(File, u64), SandboxError> 
     }
     plain(&dir, name.as_ref(), path)?;
     let mut options = OpenOptions::new();
-    // A pipe in the file's place is not waited for, a symlink not followed.
+    // A pipe in place of the file does not block, and a symlink is not followed.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
     let file = dir.open_with(name, &options).map_err(|error| failed(path, error))?;
     let meta = file.metadata().map_err(|error| failed(path, error))?;
     if meta.is_file() { Ok((file.into_std(), meta.len())) } else { Err(no_file(path)) }
 }
 
-/// Turns an agent's path into one below the root.
+/// Converts an agent's path to one below the root.
 pub(crate) fn inner(path: &str) -> Result<PathBuf, SandboxError> {
     let outside = || SandboxError::Outside { path: path.to_owned() };
     let below = Path::new(path).strip_prefix(ROOT).map_err(|_| outside())?;
@@ -88,7 +87,7 @@ pub(crate) fn uploads(root: &Dir, limit: usize) -> Result<Vec<Upload>, SandboxEr
     listed().map_err(|error| failed(ROOT, error))
 }
 
-/// Returns the agent's path of an upload, whose name is no path of its own.
+/// Returns the agent's path of an upload, whose name must have a single component.
 pub(crate) fn upload_path(name: &str) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{UPLOADS}/{name}");
     match name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {

@@ -1,6 +1,6 @@
-//! The host's shell, for operators who trust the agent with their machine where the kernel has no namespaces to
-//! give. It is no sandbox: it is asked for by name in the configuration, gets none of the daemon's environment,
-//! and is killed with all that stayed in its process group.
+//! The host's shell, for operators who trust the agent with their machine if the kernel offers no namespaces. It is not
+//! a sandbox: it has to be enabled explicitly, gets none of the daemon's environment, and is killed with its process
+//! group.
 
 use crate::{capture::Capture, monitor};
 use pudu_base::{Exec, Killed, SandboxError, ShellCommand};
@@ -11,7 +11,7 @@ use tokio::{
     process,
 };
 
-/// Timeout, after the shell ended, of output that children in the background hold back.
+/// Time to read remaining output after the shell has ended, in case background processes keep it open.
 pub const DRAIN: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(
@@ -40,7 +40,7 @@ pub(crate) async fn run(
             }
         };
         if ended.is_ok() && !drained {
-            // Running out of time here only means that a child in the background continues.
+            // A timeout here only means that a background process is still running.
             tokio::time::timeout(DRAIN, reading).await.ok();
         }
         ended
@@ -70,14 +70,13 @@ fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io
         .spawn()
 }
 
-/// Kills the process group when it is dropped: at the end, at the timeout, or when the call is
-/// cancelled.
+/// Kills the process group on drop: at the end, at the timeout, or when the call is cancelled.
 struct ProcessGroup(Option<Pid>);
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // An error means that the group has no process left.
+            // An error means that the group is empty.
             kill_process_group(pid, Signal::KILL).ok();
         }
     }

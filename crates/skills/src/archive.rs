@@ -1,8 +1,8 @@
-//! A `.skill` archive: a zip of one skill's folder, made by a stranger. It is taken whole or not at all.
+//! A `.skill` archive: a zip of one skill's folder, from an untrusted source. It is extracted completely or not at all.
 //!
-//! First the structure is judged, without decoding anything: names, kinds, sizes, how entries lie in the file.
-//! Then each entry is decoded under its own declared size. Nothing is ever written outside of what the
-//! [`Sink`] was made for, and nothing but files and folders is ever made.
+//! First the structure is checked, without decoding anything: names, kinds, sizes, positions of entries. Then each
+//! entry is decoded within its declared size. Nothing is written outside of the [`Sink`]'s destination, and only files
+//! and folders are created.
 
 mod encoding;
 
@@ -21,23 +21,23 @@ pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_ENTRIES: usize = 4096;
 /// Maximum size of the extracted archive, in bytes.
 const MAX_EXTRACTED_BYTES: u64 = 512 * 1024 * 1024;
-/// Maximum size of a `SKILL.md`, in bytes: it goes into a request whole.
+/// Maximum size of a `SKILL.md`, in bytes: a request contains all of it.
 pub(crate) const MAX_SKILL_MD_BYTES: u64 = 128 * 1024;
-/// An entry above a mebibyte grows no more than so many times.
+/// Maximum compression ratio of an entry above [`HARMLESS`].
 const STEEPEST: u64 = 200;
-/// So small an entry may grow as it likes, in bytes.
+/// Maximum extracted size of an entry with any compression ratio, in bytes.
 const HARMLESS: u64 = 1024 * 1024;
-/// Maximum number of names shown that were not UTF-8.
+/// Maximum number of displayed names that were not UTF-8.
 const MAX_SHOWN_NAMES: usize = 5;
 /// Maximum number of dangers reported.
 const MAX_REPORTED_DANGERS: usize = 20;
 /// Signature of every entry in a zip's central directory.
 const DIRECTORY_MARK: &[u8; 4] = b"PK\x01\x02";
 
-/// Why an archive is not taken: every danger that was found, up to twenty.
+/// Why an archive is rejected: the dangers that were found, up to twenty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveRefusal {
-    /// The entry, if it is about one, and what is wrong.
+    /// The entry, if the danger is in one, and the problem.
     pub dangers: Vec<(Option<String>, String)>,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for ArchiveRefusal {
                 f.write_str("; ")?;
             }
             match entry {
-                // What a stranger called a file must not steer a terminal.
+                // A foreign file name must not control a terminal.
                 Some(entry) => write!(f, "{}: {why}", entry.escape_debug())?,
                 None => f.write_str(why)?,
             }
@@ -88,23 +88,23 @@ impl std::error::Error for ArchiveRefusal {}
 pub struct Contents {
     /// The head of its `SKILL.md`.
     pub front: Front,
-    /// Its files, by their paths in the skill's folder.
+    /// Its files, by path in the skill's folder.
     pub files: Vec<String>,
-    /// How large they are together, in bytes.
+    /// Total size of the files, in bytes.
     pub bytes: u64,
-    /// Differences between the archive and the installed skill, for the person who installs it.
+    /// Differences between the archive and the installed skill, for the installing user.
     pub notes: Vec<String>,
 }
 
-/// Destination of entries. Paths are relative, plain, and never the same twice.
+/// Destination of entries. Paths are relative, plain and unique.
 pub(crate) trait Sink {
-    /// Makes a folder and those above it.
+    /// Creates a folder and its parents.
     fn folder(&mut self, path: &str) -> io::Result<()>;
-    /// Makes a file, and the folders above it.
+    /// Creates a file and its parent folders.
     fn file(&mut self, path: &str, program: bool) -> io::Result<Box<dyn Write + '_>>;
 }
 
-/// Writes nothing.
+/// Discards everything.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -117,15 +117,15 @@ impl Sink for Nowhere {
     }
 }
 
-/// Looks at a whole archive, every byte of it, and keeps nothing.
+/// Checks every byte of an archive without writing anything.
 ///
 /// # Errors
-/// When it must not be installed.
+/// When the archive must not be installed.
 pub fn examine(archive: impl Read + Seek) -> Result<Contents, ArchiveRefusal> {
     unpack(archive, &mut Nowhere)
 }
 
-/// Writes an archive out.
+/// Extracts an archive.
 pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Result<Contents, ArchiveRefusal> {
     let size = count(&mut archive)?;
     let mut zip =
@@ -156,7 +156,7 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
     })
 }
 
-/// Checks the size of the file and how many entries there can be, before a reader makes room for them.
+/// Checks the file size and the maximum number of entries before a reader allocates memory for them.
 fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
     let unreadable = |error: io::Error| ArchiveRefusal::of(format!("it cannot be read: {error}"));
     let size = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
@@ -174,7 +174,7 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
         if read == 0 || marks > MAX_ENTRIES {
             break;
         }
-        // A mark may lie across two pieces.
+        // A signature may span two chunks.
         kept = end.min(DIRECTORY_MARK.len() - 1);
         buffer.copy_within(end - kept..end, 0);
     }
@@ -185,15 +185,15 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
     Ok(size)
 }
 
-/// Entries that are to be written.
+/// Entries to be written.
 struct ExtractPlan {
     entries: Vec<ArchiveEntry>,
-    /// The one folder of the archive, if everything lies in it.
+    /// The only folder at the top of the archive, if it contains everything.
     folder: Option<String>,
     notes: Vec<String>,
 }
 
-/// An entry that is to be written.
+/// An entry to be written.
 struct ArchiveEntry {
     index: usize,
     name: String,
@@ -247,7 +247,8 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
     Ok(ExtractPlan { entries, folder, notes })
 }
 
-/// Notes the names that are in another encoding than UTF-8, as they were read, and those with a backslash for a slash.
+/// Returns notes on names that were decoded from another encoding than UTF-8, and on those with backslashes as
+/// separators.
 fn decoded_names(decoder: &NameDecoder, names: &[Vec<u8>]) -> Vec<String> {
     let decoded = |name: &Vec<u8>| match decoder.decode(name) {
         Some((name, Some(encoding))) => Some((name.escape_debug().to_string(), encoding)),
@@ -270,7 +271,7 @@ fn decoded_names(decoder: &NameDecoder, names: &[Vec<u8>]) -> Vec<String> {
     notes
 }
 
-/// Judges one entry by what the directory says of it.
+/// Checks one entry by its record in the directory.
 fn judge<R: Read>(
     file: &ZipFile<'_, R>,
     index: usize,
@@ -283,7 +284,7 @@ fn judge<R: Read>(
         return Err((String::from_utf8_lossy(raw).into_owned(), why.to_owned()));
     };
     let name = text.clone().into_owned();
-    // Some packers of Windows write backslashes. The path is checked as it will be written.
+    // Some Windows packers write backslashes. The path is checked as it will be written.
     let text = text.replace('\\', "/");
     let refuse = |why: &str| Err((name.clone(), why.to_owned()));
     let parts = match names::parts(&text) {
@@ -296,7 +297,7 @@ fn judge<R: Read>(
     if !matches!(file.compression(), CompressionMethod::Stored | CompressionMethod::Deflated) {
         return refuse("it is packed in another way than deflate");
     }
-    // The upper half is the mode of Unix, whatever system the entry claims to come from.
+    // The upper half is the Unix mode, whatever system the entry claims to come from.
     let kind = (file.external_attributes() >> 16) & 0o170_000;
     let folder = text.ends_with('/');
     match kind {
@@ -320,7 +321,7 @@ fn judge<R: Read>(
     Ok(ArchiveEntry { index, path: parts.join("/"), name, folder, program, size: file.size() })
 }
 
-/// Finds paths that are one on some machine, and files that are also somebody's folder.
+/// Finds paths that are equal on some system, and files that are also parent folders.
 fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     let mut files = HashSet::new();
@@ -336,7 +337,7 @@ fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
             );
         }
     }
-    // Folders that are only named by what is in them have to be spelt alike as well.
+    // Folders that are only named in the paths of their contents have to be spelt alike, too.
     let mut spelt: HashMap<String, String> = HashMap::new();
     for entry in entries {
         let mut above = String::new();
@@ -359,12 +360,12 @@ fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
     }
 }
 
-/// Returns whether a file is left out: hidden, or added by a file manager.
+/// Returns whether a file is ignored: hidden, or added by a file manager.
 fn ignored(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.') || part == "__MACOSX")
 }
 
-/// Takes off the one folder that everything lies in, if there is one, and returns its name. There has to be one skill.
+/// Strips the only top folder, if there is one, and returns its name. The archive has to contain exactly one skill.
 fn root(entries: &mut Vec<ArchiveEntry>) -> Result<Option<String>, ArchiveRefusal> {
     const SKILL: &str = "SKILL.md";
     let is_skill = |path: &str| names::folded(path.rsplit('/').next().unwrap_or_default()) == "skill.md";

@@ -1,4 +1,4 @@
-//! All skills of one moment.
+//! All skills at one moment.
 
 use crate::{BrokenSkill, Category};
 use pudu_base::{ShownFolder, Skill, SkillInvocation, SkillSecrets};
@@ -11,76 +11,76 @@ pub struct CatalogEntry {
     pub name: String,
     /// Its purpose.
     pub about: String,
-    /// Under which terms it may be used.
+    /// Licence of the skill.
     pub license: Option<String>,
     /// Its owner.
     pub category: Category,
-    /// Whether it is switched on.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Whether it can be changed and removed by the one who looks.
+    /// Whether the viewing user can change and remove it.
     pub editable: bool,
-    /// Whether it is a single user's, and not everybody's.
+    /// Whether it belongs to a single user instead of being shared.
     pub own: bool,
     /// Its folder on this machine.
     pub folder: PathBuf,
-    /// Its folder as the agent knows it.
+    /// Its folder in the sandbox.
     pub path: String,
-    /// The tools that it may use; `None` where it does not say.
+    /// The tools that it may use; `None` if it does not restrict them.
     pub tools: Option<Vec<String>>,
     /// The secrets that it needs.
     pub secrets: SkillSecrets,
     /// Callers that may start it.
     pub invocation: SkillInvocation,
-    /// Hint for the text behind its name.
+    /// Hint for the text after its name.
     pub argument_hint: Option<String>,
     /// Its whole `SKILL.md`.
     pub text: Arc<str>,
 }
 
-/// A skill that gives way to another one of its name: one that ships, or everybody's to a user's own.
+/// A skill that another one of its name overrides: a shipped one, or a shared one that a user has their own version of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// Its name.
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// The folder of the one that is used.
+    /// The folder of the overriding skill.
     pub by: PathBuf,
 }
 
-/// All skills of one moment.
+/// All skills at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// The skills, by name.
     pub entries: Vec<CatalogEntry>,
-    /// Skills that could not be used.
+    /// Skills that could not be loaded.
     pub broken: Vec<BrokenSkill>,
-    /// Skills that are not used because the team, or the user, has an own one.
+    /// Skills that are overridden by a skill of the team or the user.
     pub hidden: Vec<Hidden>,
     pub(crate) enabled: Arc<[Skill]>,
 }
 
 impl Catalog {
-    /// Returns those that are switched on, by name, as a run knows them.
+    /// Returns the enabled skills, by name, in the form for a run.
     #[must_use]
     pub fn enabled(&self) -> Arc<[Skill]> {
         self.enabled.clone()
     }
 
-    /// Finds one.
+    /// Finds a skill.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&CatalogEntry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Returns the folders that a sandbox shows, of those that are switched on.
+    /// Returns the folders of the enabled skills for a sandbox.
     pub fn folders(&self) -> impl Iterator<Item = ShownFolder> {
         let shown =
             |entry: &CatalogEntry| ShownFolder { host: entry.folder.clone(), agent: entry.path.clone() };
         self.entries.iter().filter(|entry| entry.enabled).map(shown)
     }
 
-    /// Puts the entries in order, and notes which of them are switched on.
+    /// Sorts the entries, and caches the enabled ones.
     pub(crate) fn ordered(mut self) -> Self {
         self.entries.sort_by(|a, b| a.name.cmp(&b.name));
         self.enabled = self.entries.iter().filter(|entry| entry.enabled).map(skill).collect();

@@ -1,4 +1,4 @@
-//! Changes of a skill, piece by piece, as an agent makes them: each is made on a copy that nobody sees.
+//! Incremental changes of a skill by an agent: each is made on a hidden copy.
 
 use crate::{
     Front, SkillError, archive::MAX_SKILL_MD_BYTES, history::History, magic, names, stage::StagingFolder,
@@ -6,7 +6,7 @@ use crate::{
 };
 use std::{fs, io::Read, path::Path};
 
-/// Maximum size of a file that is written by a change, in bytes: somebody has to read it.
+/// Maximum size of a file written by a change, in bytes: users have to review it.
 pub const MAX_FILE_BYTES: usize = 192 * 1024;
 /// The file that makes a folder a skill.
 pub(crate) const SKILL: &str = "SKILL.md";
@@ -14,11 +14,11 @@ pub(crate) const SKILL: &str = "SKILL.md";
 /// A change of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkillChange {
-    /// Makes it, with this `SKILL.md`.
+    /// Creates the skill, with this `SKILL.md`.
     Create(String),
-    /// Writes its whole `SKILL.md` anew.
+    /// Rewrites its whole `SKILL.md`.
     Edit(String),
-    /// Replaces a piece of one of its files, which has to be there once.
+    /// Replaces a piece of text that occurs exactly once in one of its files.
     Patch {
         /// The file.
         path: String,
@@ -27,26 +27,26 @@ pub enum SkillChange {
         /// The text in its place.
         new: String,
     },
-    /// Takes it away.
+    /// Deletes the skill.
     Delete,
-    /// Writes one of its files besides the `SKILL.md`, whole.
+    /// Writes one of its files other than `SKILL.md` completely.
     WriteFile {
         /// The file.
         path: String,
         /// Its text.
         text: String,
     },
-    /// Takes away one of its files.
+    /// Removes one of its files.
     RemoveFile {
         /// The file.
         path: String,
     },
-    /// Brings back the version before a change.
+    /// Restores the version before a change.
     Restore(u64),
 }
 
 impl SkillChange {
-    /// Returns the word for it.
+    /// Returns the name of the action.
     #[must_use]
     pub fn action(&self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl SkillChange {
         }
     }
 
-    /// Returns the file that it changes, if it is one.
+    /// Returns the changed file, if there is exactly one.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         match self {
@@ -71,7 +71,7 @@ impl SkillChange {
     }
 }
 
-/// Makes a change of the skill in `place` in a stage; nothing for one that takes it away. The caller holds the lock.
+/// Makes a change of the skill in `place` in a staging folder; `None` for a deletion. The caller holds the lock.
 pub(crate) fn stage(
     own: &Path,
     place: &Path,
@@ -129,7 +129,7 @@ pub(crate) fn stage(
     Ok(Some(stage))
 }
 
-/// Puts a version into a stage.
+/// Restores a version into a staging folder.
 fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) -> Result<(), SkillError> {
     match history.former(number) {
         Some(former) => stage.bring_back(&former),
@@ -148,10 +148,10 @@ fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) ->
     }
 }
 
-/// Checks what a change has made, and returns the head of its `SKILL.md`.
+/// Checks the result of a change, and returns the head of its `SKILL.md`.
 pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillError> {
     let inside = stage.inside();
-    // It counts as well.
+    // Also checks the limits on size and number of files.
     FileTree::look(&inside)?;
     let text = read(&inside.join(SKILL))?;
     let front =
@@ -166,7 +166,7 @@ pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillErr
     }
 }
 
-/// Returns a path in the skill in its plain form.
+/// Returns the normalized form of a path in the skill.
 fn plain(path: &str) -> Result<String, SkillError> {
     let wrong = |why: &str| SkillError::Wrong(format!("{}: {why}", path.escape_debug()));
     let parts = names::parts(path).map_err(wrong)?;
@@ -186,7 +186,7 @@ fn present(tree: &FileTree, path: &str) -> Result<(), SkillError> {
     }
 }
 
-/// Checks a text that is to be written.
+/// Checks a text before it is written.
 fn checked(path: &str, text: &str) -> Result<Vec<u8>, SkillError> {
     let most = if path == SKILL { MAX_SKILL_MD_BYTES as usize } else { MAX_FILE_BYTES };
     if text.len() > most {
@@ -198,7 +198,7 @@ fn checked(path: &str, text: &str) -> Result<Vec<u8>, SkillError> {
     Ok(text.as_bytes().to_vec())
 }
 
-/// Replaces a piece that is there once.
+/// Replaces a piece of text that occurs exactly once.
 fn patched(text: &str, path: &str, old: &str, new: &str) -> Result<String, SkillError> {
     let wrong = |why: &str| Err(SkillError::Wrong(format!("{path}: {why}")));
     if old.is_empty() || old == new {
@@ -211,7 +211,7 @@ fn patched(text: &str, path: &str, old: &str, new: &str) -> Result<String, Skill
     }
 }
 
-/// Reads a text of a skill.
+/// Reads a text file of a skill.
 pub(crate) fn read(path: &Path) -> Result<String, SkillError> {
     let mut bytes = Vec::new();
     let most = MAX_FILE_BYTES as u64;

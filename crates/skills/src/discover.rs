@@ -1,5 +1,5 @@
-//! Finds skills in a folder: every folder with a `SKILL.md`, at any depth that makes sense, and nothing below
-//! one that was found. Links are not followed, and nothing that begins with a dot is looked at.
+//! Finds skills in a folder: every folder with a `SKILL.md`, down to a maximum depth, but none below another skill.
+//! Links are not followed, and names that begin with a dot are ignored.
 
 use crate::{Front, archive::MAX_SKILL_MD_BYTES};
 use std::{
@@ -9,11 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum number of folder levels that are looked at.
+/// Maximum depth of visited folders.
 const MAX_DEPTH: usize = 4;
-/// Maximum number of folders of one root that are looked at.
+/// Maximum number of visited folders of one root.
 const MAX_FOLDERS: usize = 2_000;
-/// Maximum number of entries of one folder that are looked at.
+/// Maximum number of visited entries of one folder.
 const MAX_FOLDER_ENTRIES: usize = 2_000;
 /// Maximum number of skills of one root.
 const MAX_SKILLS: usize = 256;
@@ -30,7 +30,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Returns the word for it, which is also its folder.
+    /// Returns the category's name, which is also its folder.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Category {
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
     pub(crate) category: Category,
-    /// Whether pudu installs and removes here.
+    /// Whether pudu installs and removes skills here.
     pub(crate) editable: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct FoundSkill {
     pub(crate) below: String,
 }
 
-/// A folder that is no skill though it looks like one.
+/// A folder that looks like a skill but is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenSkill {
     /// Its folder.
@@ -68,7 +68,7 @@ pub struct BrokenSkill {
     pub why: String,
 }
 
-/// How a file or folder looked from outside. Two that are equal hold the same.
+/// Metadata of a file or folder. Two equal stamps mean equal contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     changed: (i64, i64),
@@ -76,23 +76,23 @@ pub(crate) struct FileStamp {
     inode: u64,
 }
 
-/// Looks at a path from outside.
+/// Returns the stamp of a path.
 pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     let meta = fs::metadata(path).ok()?;
     Some(FileStamp { changed: (meta.mtime(), meta.mtime_nsec()), size: meta.len(), inode: meta.ino() })
 }
 
-/// Result of a look through a root.
+/// Result of searching a root.
 #[derive(Debug, Default)]
 pub(crate) struct Haul {
     pub(crate) found: Vec<FoundSkill>,
     pub(crate) broken: Vec<BrokenSkill>,
-    /// Paths that have to look the same for all this to be true still.
+    /// Paths that have to be unchanged for the result to be still valid.
     pub(crate) seen: Vec<(PathBuf, Option<FileStamp>)>,
     folders: usize,
 }
 
-/// Looks through a root.
+/// Searches a root.
 pub(crate) fn look(root: &Root) -> Haul {
     let mut haul = Haul::default();
     walk(&root.path, "", MAX_DEPTH, &mut haul);
@@ -106,7 +106,7 @@ impl Haul {
         }
     }
 
-    /// Remembers how something looked before it was read, so that a change while it is read is noticed.
+    /// Records the stamp of a path before it is read, so that a change while reading is noticed.
     fn remember(&mut self, path: &Path) {
         self.seen.push((path.to_owned(), stamp(path)));
     }
@@ -160,7 +160,7 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
     }
 }
 
-/// Takes the skill in a folder, or looks further down.
+/// Loads the skill in a folder, or searches its subfolders.
 fn take(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
     let file = folder.join("SKILL.md");
     haul.remember(&file);
@@ -178,7 +178,7 @@ fn take(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
     }
 }
 
-/// Returns whether a folder has the file of a skill under a name that only some machines take for the right one.
+/// Returns whether a folder has a skill's file with a name that is only correct on case-insensitive systems.
 fn has_other_case(folder: &Path) -> bool {
     ["skill.md", "Skill.md"].iter().any(|name| folder.join(name).is_file())
 }

@@ -1,4 +1,4 @@
-//! The head of a `SKILL.md`: YAML between two lines `---`. Heads that were written for other agents are read as far as their
+//! The head of a `SKILL.md`: YAML between two lines `---`. Heads written for other agents are parsed as far as their
 //! meaning is clear.
 
 mod lenient;
@@ -17,13 +17,13 @@ const MAX_DESCRIPTION_CHARS: usize = 1024;
 const MAX_TOOLS: usize = 64;
 /// Maximum number of secrets named.
 const MAX_SECRETS: usize = 16;
-/// Maximum length of a hint for the text behind a skill's name, in characters.
+/// Maximum length of a hint for the text after a skill's name, in characters.
 const MAX_HINT_CHARS: usize = 80;
 /// Maximum length of a secret's purpose, in characters.
 const MAX_SECRET_ABOUT_CHARS: usize = 200;
 /// Maximum number of notes about a head.
 const MAX_NOTES: usize = 20;
-/// The keys that have an effect here, or none anywhere.
+/// The keys that have an effect here, or no effect in any agent.
 const KEYS: [&str; 14] = [
     "name",
     "description",
@@ -40,11 +40,11 @@ const KEYS: [&str; 14] = [
     "user-invocable",
     "disable-model-invocation",
 ];
-/// Keys that restrict a skill elsewhere. A restriction that pudu would not enforce must not seem to be enforced.
+/// Keys that restrict a skill in other agents. A restriction that pudu does not enforce must not seem to be enforced.
 const RESTRICTIONS: [&str; 6] =
     ["disallowed-tools", "denied-tools", "disabled-tools", "allow-tools", "allowed-tool", "tools-allowed"];
 
-/// Names that other agents use for pudu's tools, each with pudu's own.
+/// Names of pudu's tools in other agents, each with pudu's own.
 const ALIASES: [(&str, &str); 10] = [
     ("Read", "read_file"),
     ("Write", "write_file"),
@@ -65,27 +65,27 @@ pub struct Front {
     pub name: String,
     /// Its purpose.
     pub about: String,
-    /// Under which terms it may be used.
+    /// Licence of the skill.
     pub license: Option<String>,
-    /// The tools that it may use; `None` where it does not say.
+    /// The tools that it may use; `None` if it does not restrict them.
     pub tools: Option<Vec<String>>,
     /// The secrets that it needs.
     pub secrets: SkillSecrets,
     /// Callers that may start it.
     pub invocation: SkillInvocation,
-    /// Hint for the text behind its name.
+    /// Hint for the text after its name.
     pub argument_hint: Option<String>,
-    /// Problems that do not prevent its use, but its installation from an archive.
+    /// Problems that do not prevent its use, but prevent its installation from an archive.
     pub odd: Vec<String>,
-    /// Differences between the head and its effect here, for the person who installs the skill.
+    /// Differences between the head and its effect here, for the installing user.
     pub notes: Vec<String>,
 }
 
 impl Front {
-    /// Reads the head of a `SKILL.md`. A head without a name has that of the skill's folder.
+    /// Parses the head of a `SKILL.md`. A head without a name gets the name of the skill's folder.
     ///
     /// # Errors
-    /// When the skill cannot be used; the text names the fix.
+    /// When the skill is not usable; the text names the fix.
     pub fn read(text: &str, folder: Option<&str>) -> Result<Self, String> {
         let mut head = SkillHead::parse(head(text)?)?;
         let name = head.name(folder)?;
@@ -116,7 +116,7 @@ impl Front {
     }
 }
 
-/// The keys of a head, as they are taken one after the other.
+/// The keys of a head, which are taken one by one.
 struct SkillHead {
     keys: Map<String, Value>,
     odd: Vec<String>,
@@ -140,7 +140,7 @@ impl SkillHead {
         let Value::Object(parsed) = parsed else { return Err("its head has no keys".to_owned()) };
         let mut head = Self { keys: Map::new(), odd: Vec::new(), notes };
         for (key, value) in parsed {
-            // Some agents write other cases, and `_` for `-`.
+            // Some agents use other cases, and `_` instead of `-`.
             let plain = key.trim().to_ascii_lowercase().replace('_', "-");
             if head.keys.contains_key(&plain) {
                 head.notes.push(format!("`{}` is there twice; the first counts", key.escape_debug()));
@@ -155,7 +155,7 @@ impl SkillHead {
         self.keys.remove(key)
     }
 
-    /// Takes a text.
+    /// Takes a string.
     fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         match self.take(key) {
             None | Some(Value::Null) => Ok(None),
@@ -203,7 +203,7 @@ impl SkillHead {
                 "`description` has {length} characters; {MAX_DESCRIPTION_CHARS} is the most"
             ));
         }
-        // Another agent's key for the second half of a description.
+        // Another agent's key for the second part of a description.
         if let Some(Ok(Some(when))) = self.keys.contains_key("when-to-use").then(|| self.text("when-to-use"))
         {
             match length + 1 + when.chars().count() <= MAX_DESCRIPTION_CHARS {
@@ -214,7 +214,7 @@ impl SkillHead {
         Ok(about)
     }
 
-    /// Takes a switch. One that cannot be read prevents the installation.
+    /// Takes a boolean. An invalid one prevents the installation.
     fn switch(&mut self, key: &str) -> Option<bool> {
         let value = self.take(key)?;
         let text = value.as_str().map(|text| text.trim().to_ascii_lowercase());
@@ -230,7 +230,7 @@ impl SkillHead {
         }
     }
 
-    /// Takes the hint. YAML reads `[file]` as a list.
+    /// Takes the hint. YAML parses `[file]` as a list.
     fn argument_hint(&mut self) -> Option<String> {
         let hint = match self.take("argument-hint")? {
             Value::String(text) => text,
@@ -244,7 +244,7 @@ impl SkillHead {
         Some(foreign::line(&hint, MAX_HINT_CHARS).replace('`', "'")).filter(|hint| !hint.is_empty())
     }
 
-    /// Returns the problems that prevent an installation, and the notes. Keys without effect are among the notes.
+    /// Returns the problems that prevent an installation, and the notes, which include keys without effect.
     fn finish(mut self) -> (Vec<String>, Vec<String>) {
         let unknown: Vec<String> =
             self.keys.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect();
@@ -269,7 +269,7 @@ fn yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// Returns the text between the two lines.
+/// Returns the text between the two `---` lines.
 fn head(text: &str) -> Result<&str, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
     let missing = || "it does not begin with a line `---`, its head, and another line `---`".to_owned();
@@ -290,7 +290,7 @@ fn head(text: &str) -> Result<&str, String> {
     Err(missing())
 }
 
-/// Returns whether a skill can have a name.
+/// Returns whether a name is valid for a skill.
 #[must_use]
 pub fn is_skill_name(name: &str) -> bool {
     check_name(name).is_ok()
@@ -299,7 +299,7 @@ pub fn is_skill_name(name: &str) -> bool {
 /// Checks a skill's name.
 ///
 /// # Errors
-/// When it is none; the text says what a name looks like.
+/// When it is invalid; the text describes a valid name.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
@@ -313,8 +313,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the tools: a list, or text with commas or spaces between them; `None` where all are allowed. A bracket behind a
-/// tool narrows its arguments elsewhere; here a tool is allowed or not.
+/// Parses the tools: a list, or text separated by commas or spaces; `None` if all are allowed. Brackets after a tool
+/// restrict its arguments in other agents; here a tool is either allowed or not.
 fn tools(value: &Value, notes: &mut Vec<String>) -> Result<Option<Vec<String>>, String> {
     let wrong = || "`allowed-tools` is neither a list of names nor text with names".to_owned();
     let typed: Vec<String> = match value {
@@ -352,14 +352,14 @@ fn tools(value: &Value, notes: &mut Vec<String>) -> Result<Option<Vec<String>>, 
     Ok(Some(tools))
 }
 
-/// Returns pudu's name of the tool of an MCP server that another agent calls `mcp__SERVER__TOOL`.
+/// Returns pudu's name of an MCP server's tool for another agent's `mcp__SERVER__TOOL`.
 fn server_tool(name: &str) -> Option<String> {
     let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
     Some(format!("{server}_{tool}"))
 }
 
-/// Reads the secrets: names, or objects with a name and a description. A name that no secret can have is odd, and nobody
-/// is asked for it.
+/// Parses the secrets: names, or objects with a name and a description. An invalid name is reported as odd and never
+/// requested.
 fn secrets(value: Option<&Value>, odd: &mut Vec<String>) -> Result<Vec<RequiredSecret>, String> {
     let wrong =
         || "`required-secrets` is no list of names, or of objects with `name` and `description`".to_owned();
@@ -397,7 +397,7 @@ fn secrets(value: Option<&Value>, odd: &mut Vec<String>) -> Result<Vec<RequiredS
     Ok(secrets)
 }
 
-/// Splits at commas and spaces that stand outside of brackets.
+/// Splits at commas and spaces outside of brackets.
 fn split(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let mut names = vec![String::new()];

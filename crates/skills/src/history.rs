@@ -1,8 +1,8 @@
-//! Former versions of skills that were changed: `.history/NAME/NUMBER` beside the skills, a folder each, with a record of
-//! the change and a copy of the skill's folder as it was before: whoever edits a file in its place changes no version.
+//! Earlier versions of changed skills: `.history/NAME/NUMBER` beside the skills, each with a record of the change and a
+//! copy of the skill's folder before it. Editing a skill's file in place does not affect a version.
 //!
-//! The record is there before the change. After a crash between the two it is the record of a change that was not made,
-//! which is told by the files and cleared away. History is bounded: the oldest versions go first.
+//! The record is written before the change. After a crash in between it describes a change that was not made, which is
+//! detected by comparing the files, and removed. History is bounded: the oldest versions are dropped first.
 
 use crate::{
     SkillError,
@@ -20,15 +20,15 @@ use std::{
 const FOLDER: &str = ".history";
 /// The record of a change.
 const RECORD: &str = "record.json";
-/// The skill's folder as it was before.
+/// The copy of the skill's folder before the change.
 const FORMER: &str = "former";
-/// Suffix of the name of what is being made.
+/// Suffix of an incomplete version's name.
 const PART: &str = ".part";
 /// Maximum number of versions of a skill.
 const MAX_VERSIONS: usize = 20;
 /// Maximum size of all versions of a skill, in bytes.
 const MAX_HISTORY_BYTES: u64 = 8 * 1024 * 1024;
-/// Maximum number of skills with a history, those that are gone included.
+/// Maximum number of skills with a history, including removed ones.
 const MAX_HISTORIES: usize = 128;
 /// Maximum size of a record, in bytes.
 const MAX_RECORD_BYTES: u64 = 64 * 1024;
@@ -38,24 +38,24 @@ const MAX_RECORD_BYTES: u64 = 64 * 1024;
 pub struct SkillVersion {
     /// Its number, from 1.
     pub number: u64,
-    /// When the skill was changed, in milliseconds since 1970.
+    /// Time of the change, in milliseconds since 1970.
     pub at: i64,
     /// The kind of change.
     pub action: String,
-    /// The one who changed it.
+    /// Author of the change.
     pub by: String,
-    /// Why, if somebody said so.
+    /// Reason for the change, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The thread in which it was changed, if it was one.
+    /// The thread in which it was changed, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The file that was changed, if it was one.
+    /// The changed file, if there is exactly one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// How many files the version before has; none if the skill was not there, or was too large to be kept.
+    /// Number of files in the version before; 0 if the skill did not exist, or was too large to be kept.
     pub files: usize,
-    /// Findings of the scan that were let pass.
+    /// Findings of the scan that were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
 }
@@ -67,13 +67,13 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Names the history of a skill among those of a folder.
+    /// Returns the history of a skill in a folder of skills.
     pub(crate) fn of(own: &Path, name: &str) -> Self {
         let all = own.join(FOLDER);
         Self { folder: all.join(name), all }
     }
 
-    /// Returns the versions, oldest first. What cannot be read is left out.
+    /// Returns the versions, oldest first. Unreadable ones are omitted.
     pub(crate) fn versions(&self) -> Vec<SkillVersion> {
         let folders = self.folders();
         let read =
@@ -81,13 +81,13 @@ impl History {
         folders.into_iter().filter_map(read).collect()
     }
 
-    /// Returns the folder of a version, if its files are there.
+    /// Returns the folder of a version, if its files are kept.
     pub(crate) fn former(&self, number: u64) -> Option<PathBuf> {
         let former = self.folder.join(numbered(number)).join(FORMER);
         fs::symlink_metadata(&former).is_ok_and(|meta| meta.is_dir()).then_some(former)
     }
 
-    /// Notes a change that is about to be made to the skill in `place`, with the version before it.
+    /// Records a change that is about to be made to the skill in `place`, with the version before it.
     pub(crate) fn note(&self, place: &Path, version: SkillVersion) -> Result<SkillVersion, SkillError> {
         let number = self.folders().last().map_or(0, |(number, _)| *number) + 1;
         let part = self.folder.join(format!("{}{PART}", numbered(number)));
@@ -106,13 +106,13 @@ impl History {
         Ok(version)
     }
 
-    /// Takes the note of a change back that was not made.
+    /// Removes the record of a change that was not made.
     pub(crate) fn forget(&self, number: u64) {
         tree::remove(&self.folder.join(numbered(number))).ok();
     }
 
-    /// Clears away what a crash left: halves, and the note of a change of the skill in `place` that was not made. One that
-    /// changed nothing, or was undone by hand, counts as not made.
+    /// Cleans up after a crash: removes incomplete versions, and the record of a change of the skill in `place` that
+    /// was not made. A change without effect, or one that was reverted by hand, counts as not made.
     pub(crate) fn clear(&self, place: &Path) {
         for (name, path) in tree::folders(&self.folder) {
             if name.ends_with(PART) {
@@ -122,7 +122,7 @@ impl History {
         let Some((number, folder)) = self.folders().pop() else { return };
         let was_created = record(&folder).is_some_and(|version| version.action == "create");
         let former = folder.join(FORMER);
-        // An unkept version tells nothing.
+        // A version without kept files proves nothing.
         let unmade = tree::same(&former, place)
             || was_created && !former.exists() && fs::symlink_metadata(place).is_err();
         if unmade {
@@ -130,7 +130,7 @@ impl History {
         }
     }
 
-    /// Drops the oldest versions, and whole histories, of which there are too many.
+    /// Drops the oldest versions, and whole histories, beyond the limits.
     pub(crate) fn bound(&self, own: &Path) {
         let versions = self.folders();
         let (mut count, mut bytes) = (0, 0_u64);
@@ -148,7 +148,7 @@ impl History {
                 (own.join(name).exists(), changed.unwrap_or(std::time::UNIX_EPOCH), path)
             })
             .collect();
-        // Those of skills that are gone first, the oldest among them.
+        // Those of removed skills come first, the oldest before the others.
         histories.sort();
         let surplus = histories.len().saturating_sub(MAX_HISTORIES);
         histories.iter().take(surplus).filter(|(.., path)| *path != self.folder).for_each(|(.., path)| {

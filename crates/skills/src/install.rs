@@ -1,4 +1,4 @@
-//! Puts a skill from an archive into its place, or takes one away.
+//! Installs a skill from an archive, or removes one.
 
 use crate::{Catalog, Category, ScanReport, ScanVerdict, SkillError, archive, scan, stage::StagingFolder};
 use std::{fs::File, io::BufReader, path::Path};
@@ -8,17 +8,18 @@ use std::{fs::File, io::BufReader, path::Path};
 pub struct Installed {
     /// Its name.
     pub name: String,
-    /// How many files it has.
+    /// Number of its files.
     pub files: usize,
-    /// How large they are together, in bytes.
+    /// Total size of its files, in bytes.
     pub bytes: u64,
-    /// Findings of the scan that were let pass.
+    /// Findings of the scan that were accepted.
     pub report: ScanReport,
-    /// Differences between the archive and the installed skill: keys without effect, texts and names that were repaired.
+    /// Differences between the archive and the installed skill: keys without effect, repaired texts and names.
     pub notes: Vec<String>,
 }
 
-/// Unpacks beside the place, looks, and moves. `own` is the folder of installed skills. The caller holds the lock.
+/// Extracts next to the destination, scans, and moves. `own` is the folder of installed skills. The caller holds the
+/// lock.
 pub(crate) fn install(
     own: &Path,
     catalog: &Catalog,
@@ -48,8 +49,8 @@ pub(crate) fn install(
     Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report, notes: contents.notes })
 }
 
-/// Checks that a skill may take a place. It may replace a shipped one if that is asked for, until it is
-/// removed, and never one that the operator put there by hand.
+/// Checks that a skill may be installed at a place. With `replace` it may override a shipped one, until it is removed,
+/// but never one that the operator added by hand.
 fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
     let exists = |where_, help| Err(SkillError::Exists { name: name.to_owned(), where_, help });
     let other = catalog.get(name).filter(|entry| entry.folder != place);
@@ -66,9 +67,9 @@ fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<
     }
 }
 
-/// Takes away a skill that was installed. The caller holds the lock.
+/// Removes an installed skill. The caller holds the lock.
 pub(crate) fn remove(own: &Path, catalog: &Catalog, name: &str) -> Result<(), SkillError> {
-    // One that is broken has no name but that of its folder.
+    // A broken skill only has the name of its folder.
     let broken = || {
         let place = own.join(name);
         (crate::frontmatter::check_name(name).is_ok() && place.is_dir()).then_some(place)

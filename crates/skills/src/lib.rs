@@ -1,11 +1,12 @@
-//! Skills: folders with a `SKILL.md` that tell the agent how a kind of work is done.
+//! Skills: folders with a `SKILL.md` that instructs the agent in a kind of work.
 //!
-//! [`Skills`] finds them, knows which are switched on, installs them from archives and takes them away; [`OwnSkills`] are
-//! those of one user, which change piece by piece and have a history. [`Catalog`] is what was found at one moment, [`examine`] and [`scan`] look at what comes from strangers.
-//! [`shipped`] holds those that are built in. Everything here is file work that blocks.
+//! [`Skills`] finds them, switches them on and off, installs them from archives and removes them; [`OwnSkills`] are
+//! those of one user, which are changed incrementally and have a history. [`Catalog`] is a snapshot of all skills,
+//! [`examine`] and [`scan`] check untrusted ones. [`shipped`] has the built-in ones. Everything here is blocking file
+//! access.
 //!
-//! Deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and any running of a
-//! skill's own programs. The sandbox is the boundary; refusals here are a floor below it.
+//! Deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and execution of a skill's own
+//! programs. The sandbox is the boundary; the checks here are an additional safeguard.
 
 mod archive;
 mod catalog;
@@ -38,23 +39,23 @@ pub use skills::{CatalogPaths, Skills};
 
 use std::{io, path::PathBuf};
 
-/// Why something was not done to a skill.
+/// Why an operation on a skill failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
     /// There is no such skill.
     #[error("there is no skill `{0}`")]
     Unknown(String),
-    /// A skill of that name is there already.
+    /// A skill with that name already exists.
     #[error("a skill `{name}` is there already ({where_}); {help}")]
     Exists {
         /// Its name.
         name: String,
-        /// Its place, in words.
+        /// Description of its place.
         where_: &'static str,
         /// The remedy.
         help: &'static str,
     },
-    /// The skill is not pudu's to take away.
+    /// The skill cannot be removed by pudu.
     #[error(
         "`{name}` is {what} and cannot be changed or removed here; `pudu skill disable {name}` switches it off"
     )]
@@ -64,13 +65,13 @@ pub enum SkillError {
         /// Description of the skill.
         what: &'static str,
     },
-    /// The change cannot be made.
+    /// The change is invalid.
     #[error("{0}")]
     Wrong(String),
-    /// The archive is dangerous or broken; nothing of it was kept.
+    /// The archive is dangerous or broken; nothing was extracted.
     #[error("the archive is refused: {0}")]
     Refused(ArchiveRefusal),
-    /// A skill's folder stands where its archive belongs.
+    /// A skill's folder was given instead of its archive.
     #[error(
         "{0} is a skill's folder, and an archive is needed: pack it (cd {0} && zip -r ../skill.zip .), or copy it into {1}",
         path.display(),
@@ -79,16 +80,16 @@ pub enum SkillError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Folder of one's own skills.
+        /// Folder of the user's own skills.
         own: PathBuf,
     },
-    /// A folder stands where an archive belongs.
+    /// A folder was given instead of an archive.
     #[error("{} is a folder, and an archive is needed: name a .skill or .zip file", path.display())]
     NoArchive {
         /// The folder.
         path: PathBuf,
     },
-    /// The scan found something that nobody may install.
+    /// The scan found something that must not be installed.
     #[error("the scan of `{name}` blocks it:\n{report}")]
     Blocked {
         /// The skill's name.
@@ -96,7 +97,7 @@ pub enum SkillError {
         /// The findings.
         report: ScanReport,
     },
-    /// The file with the switches says something that cannot be.
+    /// The file with the switches has an invalid value.
     #[error("{}: {why}", path.display())]
     State {
         /// The file.

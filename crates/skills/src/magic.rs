@@ -1,15 +1,15 @@
-//! Detects programs by their first bytes: programs of the machine are no part of a skill.
+//! Detects executables by their first bytes: a skill must not contain machine programs.
 
-/// Number of leading bytes that are looked at.
+/// Number of leading bytes that are compared.
 pub(crate) const MAGIC_LEN: usize = 4;
 
-/// Names the kind of program that the first bytes of a file announce.
+/// Returns the kind of program indicated by the first bytes of a file.
 pub(crate) fn program(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x7f, b'E', b'L', b'F', ..] => Some("ELF"),
         [b'M', b'Z', ..] => Some("PE or DOS"),
         [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => Some("Mach-O"),
-        // Java's class files begin alike and are no part of a skill either.
+        // Java class files have the same beginning and are rejected, too.
         [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] | [0xbe | 0xbf, 0xba, 0xfe, 0xca, ..] => Some("Mach-O or Java"),
         [0x00, b'a', b's', b'm', ..] => Some("WebAssembly"),
         _ => None,

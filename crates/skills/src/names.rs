@@ -1,18 +1,18 @@
-//! Names inside an archive: which are refused, and which two are one on some machine.
+//! Names inside an archive: which are rejected, and which two are equal on some system.
 
 use unicode_normalization::UnicodeNormalization;
 
 /// Maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 512;
-/// Maximum length of one name of a path, in bytes: what file systems take.
+/// Maximum length of a path component, in bytes: the limit of file systems.
 const MAX_NAME_BYTES: usize = 255;
 /// Maximum number of folders in a path.
 const MAX_DEPTH: usize = 12;
 
-/// Checks the name of an entry and returns its parts. A folder's slash at the end is no part.
+/// Checks the name of an entry and returns its components, without a folder's trailing slash.
 ///
 /// # Errors
-/// When the name could lead out of a folder, hide, or mean something else on another machine.
+/// When the name could lead out of a folder, hide, or mean something else on another system.
 pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     if name.is_empty() || name == "/" {
         return Err("it has no name");
@@ -50,16 +50,15 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     Ok(parts)
 }
 
-/// Returns the form in which two names that one machine or another takes for one are equal.
+/// Returns a form that is equal for two names that any system treats as equal.
 pub(crate) fn folded(name: &str) -> String {
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
     let once: String = lower(&name.nfkc().collect::<String>());
-    // Lower case may take a letter apart again: put together anew. The sharp s is two of them where case is
-    // folded.
+    // Lower-casing may decompose a letter, so it is composed again. Case folding turns the sharp s into two.
     once.nfkc().collect::<String>().replace('ß', "ss").replace('ς', "σ")
 }
 
-/// Characters that have no width or turn the direction of what follows.
+/// Returns whether a character has no width or changes the text direction.
 pub(crate) fn hidden(c: char) -> bool {
     matches!(c,
         '\u{00ad}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'

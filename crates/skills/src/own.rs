@@ -1,8 +1,8 @@
-//! The skills of one user, a person or a room: everybody's and their own. A user's own skill comes before one of
-//! everybody's of the same name, for this user alone; nobody else sees it.
+//! The skills of one user, which may be a conversation: shared skills and their own. A user's own skill overrides a
+//! shared one of the same name, for this user alone.
 //!
-//! The local user's own skills are those that everybody has. Own skills are changed piece by piece: a change is made on
-//! a copy, looked through, noted in the history, and put into its place in one step.
+//! The local user's own skills are shared by all users. Own skills are changed incrementally: a change is made on a
+//! copy, scanned, recorded in the history, and moved into place in one step.
 
 use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Hidden, Installed, ScanReport, ScanVerdict, SkillError,
@@ -27,43 +27,43 @@ use std::{
     sync::Arc,
 };
 
-/// Maximum size of the texts of all skills of a user together, in bytes.
+/// Maximum total size of the texts of all skills of a user, in bytes.
 const MAX_OWN_BYTES: usize = 1024 * 1024;
 /// Maximum number of skills that a user makes.
 const MAX_OWN_SKILLS: usize = 64;
-/// Maximum length of what people read of a version that comes back, in bytes.
+/// Maximum length of the displayed text of a version to restore, in bytes.
 const MAX_PREVIEW_BYTES: usize = 200 * 1024;
 
-/// The one who changes a skill.
+/// Author of a change of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeAuthor {
     /// Their name.
     pub by: String,
-    /// Why, if somebody said so.
+    /// Reason for the change, if one was given.
     pub why: Option<String>,
-    /// The thread in which they do, if it is one.
+    /// The thread of the change, if any.
     pub thread: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// Time of the change, in milliseconds since 1970.
     pub at: i64,
 }
 
-/// A change that could be made.
+/// Preview of a possible change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangePreview {
-    /// Findings of the scan that would be let pass.
+    /// Findings of the scan that would be accepted.
     pub report: ScanReport,
-    /// The texts that come back, if the change brings a version back.
+    /// The restored texts, if the change restores a version.
     pub restored: Option<String>,
-    /// The files that the change writes, whole.
+    /// The files that the change writes, in full.
     pub written: Vec<WrittenFile>,
 }
 
-/// A file of a skill as a change leaves it.
+/// A file of a skill after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFile {
     /// Its path in the skill.
     pub path: String,
-    /// Its text; of a file that is no text, its size.
+    /// Its text; for a binary file, its size.
     pub text: String,
 }
 
@@ -75,7 +75,7 @@ pub struct OwnSkills {
 }
 
 impl Skills {
-    /// Returns the skills of a user, to look at and to change.
+    /// Returns the skills of a user, for reading and changing.
     #[must_use]
     pub fn of(&self, user: &UserId) -> OwnSkills {
         OwnSkills { skills: self.clone(), user: user.clone() }
@@ -83,7 +83,7 @@ impl Skills {
 }
 
 impl OwnSkills {
-    /// Returns the catalog of the user: everybody's skills and their own.
+    /// Returns the catalog of the user: shared skills and their own.
     #[must_use]
     pub fn read(&self) -> Arc<Catalog> {
         let shared = self.skills.read();
@@ -114,7 +114,7 @@ impl OwnSkills {
     /// Switches one of the user's own skills on or off, and returns it.
     ///
     /// # Errors
-    /// When there is none, it is everybody's, or the switch cannot be kept.
+    /// When it does not exist, is shared, or the switch cannot be stored.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
         if self.is_everybodys() {
             return self.skills.set_enabled(name, enabled);
@@ -140,7 +140,7 @@ impl OwnSkills {
         install::install(&self.own(), &self.own_alone(), archive, replace)
     }
 
-    /// Takes away one of the user's own skills, and its switch. Its history stays.
+    /// Removes one of the user's own skills, and its switch. Its history is kept.
     ///
     /// # Errors
     /// As [`Skills::remove`].
@@ -153,10 +153,10 @@ impl OwnSkills {
         state::forget(&self.state(), name)
     }
 
-    /// Tries a change of one of the user's own skills, and changes nothing.
+    /// Previews a change of one of the user's own skills without applying it.
     ///
     /// # Errors
-    /// When the change cannot be made, or the scan blocks it.
+    /// When the change is invalid, or the scan blocks it.
     pub fn examine(&self, name: &str, change: &SkillChange) -> Result<ChangePreview, SkillError> {
         let _alone = self.alone()?;
         let (stage, place, report) = self.staged(name, change)?;
@@ -166,11 +166,11 @@ impl OwnSkills {
         Ok(ChangePreview { report, restored, written: written(&place, &new)? })
     }
 
-    /// Changes one of the user's own skills, from the next run on. Returns the change as the history has it, by whose
-    /// number the version before it comes back.
+    /// Changes one of the user's own skills, effective from the next run on. Returns the change as recorded in the
+    /// history; its number restores the version before it.
     ///
     /// # Errors
-    /// When the change cannot be made, the scan blocks it, or the disk fails. The skill is as it was then.
+    /// When the change is invalid, the scan blocks it, or the disk fails. The skill is then unchanged.
     pub fn change(
         &self,
         name: &str,
@@ -217,7 +217,7 @@ impl OwnSkills {
     /// Returns the changes of one of the user's own skills, oldest first.
     ///
     /// # Errors
-    /// When that is no name of a skill, or none had it.
+    /// When the name is invalid, or no skill had it.
     pub fn history(&self, name: &str) -> Result<Vec<SkillVersion>, SkillError> {
         let unknown = || SkillError::Unknown(name.to_owned());
         frontmatter::check_name(name).map_err(|_| unknown())?;
@@ -235,13 +235,13 @@ impl OwnSkills {
         change::read(&self.of(name).former(number)?.join(SKILL)).ok()
     }
 
-    /// Whether the user's own skills are those that everybody has.
+    /// Whether the user's own skills are the shared ones.
     #[must_use]
     pub fn is_everybodys(&self) -> bool {
         self.user == UserId::local()
     }
 
-    /// Makes a change in a stage and looks it through. The caller holds the lock.
+    /// Makes a change in a staging folder and scans it. The caller holds the lock.
     fn staged(
         &self,
         name: &str,
@@ -262,14 +262,14 @@ impl OwnSkills {
         }
     }
 
-    /// Returns the place of one of the user's own skills, or where a new one belongs.
+    /// Returns the place of one of the user's own skills, or of a new one.
     fn place(&self, name: &str, change: &SkillChange) -> Result<PathBuf, SkillError> {
         let catalog = self.read();
         let place = self.own().join(name);
         let makes = matches!(change, SkillChange::Create(_) | SkillChange::Restore(_));
         match catalog.get(name) {
             Some(entry) if entry.editable => Ok(entry.folder.clone()),
-            // What is everybody's has one place of each name.
+            // Among shared skills, each name has only one place.
             Some(entry) if entry.folder != place && (self.is_everybodys() || !makes) => {
                 let what = match entry.category {
                     Category::Public => "one of the public skills",
@@ -290,7 +290,7 @@ impl OwnSkills {
         }
     }
 
-    /// Looks through the user's own skills, and puts everybody's beside them.
+    /// Searches the user's own skills, and adds the shared ones.
     fn look(&self, shared: &Catalog) -> (Catalog, Stamps) {
         let state = self.state();
         let mut seen = vec![(state.clone(), discover::stamp(&state))];
@@ -313,7 +313,7 @@ impl OwnSkills {
         (beside(catalog, shared).ordered(), seen)
     }
 
-    /// Returns the catalog of the user's own skills, without everybody's.
+    /// Returns the catalog of the user's own skills, without shared ones.
     fn own_alone(&self) -> Catalog {
         let mut catalog = Catalog::clone(&self.read());
         catalog.entries.retain(|entry| entry.own);
@@ -324,10 +324,10 @@ impl OwnSkills {
         History::of(&self.own(), name)
     }
 
-    /// Keeps others from changing the user's skills at the same time.
+    /// Locks the user's skills against concurrent changes.
     fn alone(&self) -> Result<fs::File, SkillError> {
         if !self.is_everybodys() {
-            // It holds more than skills, and what is in it is nobody else's business.
+            // The folder contains more than skills, and its contents are private.
             let folder = self.skills.places().users.join(self.user.as_str());
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             made.map_err(SkillError::io(&folder))?;
@@ -352,7 +352,7 @@ impl OwnSkills {
     }
 }
 
-/// Puts everybody's skills beside a user's own. One gives way to an own one of its name, or in its place.
+/// Adds the shared skills to a user's own. An own skill overrides a shared one with the same name or place.
 fn beside(mut own: Catalog, shared: &Catalog) -> Catalog {
     own.broken.extend(shared.broken.iter().cloned());
     own.hidden.extend(shared.hidden.iter().cloned());
@@ -371,7 +371,7 @@ fn beside(mut own: Catalog, shared: &Catalog) -> Catalog {
     own
 }
 
-/// Returns the files of a stage that are not as they are in the skill's place.
+/// Returns the files in a staging folder that differ from the skill's place.
 fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
     let before = FileTree::look(place)?.unwrap_or_default();
     let after = FileTree::look(new)?.unwrap_or_default();
@@ -388,7 +388,7 @@ fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
     Ok(written)
 }
 
-/// Returns the texts of a skill, for people who decide whether it comes back.
+/// Returns the texts of a skill, for users who decide whether to restore it.
 fn preview(folder: &Path) -> Result<String, SkillError> {
     let tree = FileTree::look(folder)?.unwrap_or_default();
     let mut text = String::new();

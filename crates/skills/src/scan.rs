@@ -1,7 +1,8 @@
-//! A static look through a skill that comes from a stranger.
+//! A static scan of an untrusted skill.
 //!
-//! It finds what no honest skill has, and tells what a person should look at. It proves nothing: who wants to
-//! hide something can. What a skill can do is bounded by the sandbox alone; this is advice, with a floor.
+//! It finds content that no honest skill has, and reports content that a user should review. It proves nothing: a
+//! determined author can hide something. Only the sandbox limits a skill's effects; the scan is advice, with a minimum
+//! of enforcement.
 
 mod commands;
 mod finding;
@@ -21,7 +22,7 @@ use std::{
 const MAX_SCANNED_BYTES: u64 = 2 * 1024 * 1024;
 /// Maximum number of findings reported.
 const MAX_FINDINGS: usize = 100;
-/// Comments with one of the words that are meant for a formatter.
+/// Comments with such words that are meant for a formatter.
 const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start", "<!-- prettier-ignore-end"];
 
 /// Verdict on a skill.
@@ -29,13 +30,13 @@ const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start",
 pub enum ScanVerdict {
     /// Nothing was found.
     Allow,
-    /// It may be installed; what was found is told.
+    /// It may be installed; the findings are reported.
     Warn,
-    /// It is not installed.
+    /// It must not be installed.
     Block,
 }
 
-/// All that was found, the worst first.
+/// All findings, most severe first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanReport {
     /// The findings.
@@ -43,7 +44,7 @@ pub struct ScanReport {
 }
 
 impl ScanReport {
-    /// Returns what becomes of the skill.
+    /// Returns the verdict on the skill.
     #[must_use]
     pub fn verdict(&self) -> ScanVerdict {
         match self.findings.iter().map(|finding| finding.severity).max() {
@@ -71,7 +72,7 @@ impl fmt::Display for ScanReport {
     }
 }
 
-/// Looks through a folder.
+/// Scans a folder.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -123,7 +124,7 @@ fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> 
     Ok(())
 }
 
-/// Files that are no text for good reason.
+/// Returns whether a file is legitimately binary.
 fn is_media(name: &str) -> bool {
     const ENDINGS: [&str; 20] = [
         "png", "jpg", "jpeg", "gif", "webp", "ico", "ttf", "otf", "woff", "woff2", "pdf", "docx", "pptx",
@@ -133,10 +134,10 @@ fn is_media(name: &str) -> bool {
     ENDINGS.contains(&ending.as_str())
 }
 
-/// Looks through a text.
+/// Scans a text.
 pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
     let mut findings = unseen(file, text);
-    // A command goes on behind a backslash; two blanks keep every place where it was.
+    // A backslash continues a command; blanks keep all positions unchanged.
     let joined = text.replace("\\\r\n", "   ").replace("\\\n", "  ");
     let prose = file.to_lowercase().ends_with(".md");
     if prose {
@@ -163,8 +164,8 @@ pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds comments that the page does not show and that are meant for the model. One that never ends hides all
-/// that follows.
+/// Finds comments that are invisible in the page and meant for the model. A comment without an end hides everything
+/// after it.
 fn comments(file: &str, text: &str) -> Vec<Finding> {
     let (mut findings, mut at) = (Vec::new(), 0);
     while let Some(start) = text.get(at..).and_then(|rest| rest.find("<!--")).map(|found| at + found) {
@@ -191,7 +192,7 @@ fn comments(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds characters that people do not see and models do.
+/// Finds characters that are invisible to users but not to models.
 fn unseen(file: &str, text: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for (at, row) in text.lines().enumerate() {
@@ -200,11 +201,11 @@ fn unseen(file: &str, text: &str) -> Vec<Finding> {
         let odd = chars.iter().enumerate().find(|(place, c)| {
             let between =
                 || place.checked_sub(1).and_then(|before| chars.get(before)).is_some_and(|c| !c.is_ascii());
-            // Joiners belong to pictures and to some scripts.
+            // Joiners belong to emoji and to some scripts.
             names::hidden(**c) && !(matches!(**c, '\u{200c}' | '\u{200d}') && between())
         });
         let Some((_, c)) = odd else { continue };
-        // Marks of direction are part of honest text from right to left; a soft hyphen is part of any.
+        // Direction marks are legitimate in right-to-left text, and a soft hyphen in any text.
         let harmless =
             matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{00ad}' | '\u{200c}' | '\u{200d}');
         let severity = if harmless { FindingSeverity::Warn } else { FindingSeverity::Block };

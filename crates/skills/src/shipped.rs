@@ -1,6 +1,6 @@
-//! The skills that ship with pudu. They are part of the binary, so that one file is all that has to be
-//! installed, and are written out into the home, so that a sandbox can show them: into a folder named by
-//! what is in them, once a version.
+//! The skills that ship with pudu. They are embedded in the binary, so that a single file has to be installed, and
+//! extracted into the home once per version, so that a sandbox can mount them. Their folder is named by their
+//! fingerprint.
 
 use crate::SkillError;
 use include_dir::{Dir, DirEntry, include_dir};
@@ -13,7 +13,7 @@ use std::{
 
 static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../skills/public");
 
-/// Writes the skills out below a folder, if this version's are not there yet, and returns where they are.
+/// Extracts the skills below a folder, if this version's are missing, and returns their path.
 ///
 /// # Errors
 /// When they cannot be written.
@@ -34,7 +34,7 @@ pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
     }
 }
 
-/// Takes away what other versions wrote. Only who has the home alone may do that.
+/// Removes the skills of other versions. The caller has to use the home exclusively.
 pub fn tidy(place: &Path) {
     let Some(entries) = place.parent().and_then(|below| fs::read_dir(below).ok()) else { return };
     for entry in entries.flatten().filter(|entry| entry.path() != place) {
@@ -68,13 +68,13 @@ fn write(dir: &Dir<'_>, into: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns whether an entry belongs to a skill; files that running its scripts leaves in a checkout do not.
+/// Returns whether an entry belongs to a skill, unlike files left in a checkout by running its scripts.
 fn is_ours(entry: &DirEntry<'_>) -> bool {
     let name = entry.path().file_name().unwrap_or_default().to_string_lossy();
     !name.starts_with('.') && name != "__pycache__"
 }
 
-/// FNV-1a over paths and contents: the same in every build of the same skills.
+/// Returns an FNV-1a hash of paths and contents: the same in every build of the same skills.
 fn fingerprint(dir: &Dir<'_>) -> u64 {
     fn fold(hash: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,4 +1,4 @@
-//! The handle on a home's skills: brings the newest catalog, switches, installs and removes.
+//! The handle on a home's skills: returns the current catalog, switches, installs and removes.
 
 use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Front, Hidden, Installed, SkillError,
@@ -15,19 +15,19 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Maximum size of the texts of all skills together, in bytes.
+/// Maximum total size of the texts of all skills, in bytes.
 const MAX_CATALOG_BYTES: usize = 8 * 1024 * 1024;
 
 /// Folders of skills, and the file with their switches.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogPaths {
-    /// Those that ship with pudu.
+    /// Folder of the skills that ship with pudu.
     pub shipped: PathBuf,
-    /// The operator's own, with `public` and `custom` in it.
+    /// The operator's own folder, which contains `public` and `custom`.
     pub shelf: PathBuf,
-    /// Folder of installed skills: those of the local user, which are everybody's.
+    /// Folder of installed skills: those of the local user, which are shared by all users.
     pub own: PathBuf,
-    /// Folder of users: in `USER/skills/custom` of it are a user's own.
+    /// Folder of users: a user's own skills are in its `USER/skills/custom`.
     pub users: PathBuf,
     /// The file with the switches.
     pub state: PathBuf,
@@ -35,7 +35,7 @@ pub struct CatalogPaths {
     pub container: String,
 }
 
-/// The skills of a home. Clones are the same.
+/// The skills of a home. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Skills(Arc<Inner>);
 
@@ -47,7 +47,7 @@ struct Inner {
     users: UserCatalogs,
 }
 
-/// The newest catalog, and how everything looked from which it was made.
+/// The current catalog, and the stamps of its sources.
 #[derive(Debug, Default)]
 struct CachedCatalog {
     catalog: Option<Arc<Catalog>>,
@@ -55,13 +55,13 @@ struct CachedCatalog {
 }
 
 impl Skills {
-    /// Names the places. Nothing is read yet.
+    /// Creates a handle. Nothing is read yet.
     #[must_use]
     pub fn new(places: CatalogPaths) -> Self {
         Self(Arc::new(Inner { places, known: Mutex::default(), users: UserCatalogs::default() }))
     }
 
-    /// Returns a handle on no skills at all.
+    /// Returns a handle without any skills.
     #[must_use]
     pub fn none() -> Self {
         let skills = Self::new(CatalogPaths::default());
@@ -75,8 +75,8 @@ impl Skills {
         &self.0.places
     }
 
-    /// Returns the catalog, made anew if anything on the disk looks different. Costs one look at each folder
-    /// and file from outside. What is broken is told in the log when it is first seen.
+    /// Returns the catalog, rebuilt if anything on disk has changed. Costs one metadata call per folder and file.
+    /// Broken skills are logged when they are first found.
     #[must_use]
     pub fn read(&self) -> Arc<Catalog> {
         let mut known = self.lock();
@@ -96,7 +96,7 @@ impl Skills {
     /// Switches a skill on or off, and returns it.
     ///
     /// # Errors
-    /// When there is none, or the switch cannot be kept.
+    /// When it does not exist, or the switch cannot be stored.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
         let _alone = alone(&self.places().own)?;
         let unknown = || SkillError::Unknown(name.to_owned());
@@ -105,7 +105,7 @@ impl Skills {
         Ok(CatalogEntry { enabled, ..entry })
     }
 
-    /// Reads what stands under a key of the file with the switches, which is others' as well; `None` if nothing does.
+    /// Reads a key of the file with the switches, which others share; `None` if it is missing.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -113,8 +113,8 @@ impl Skills {
         state::section(&self.places().state, key)
     }
 
-    /// Changes what stands under a key of that file while nobody else changes it, and returns what `edit` does beside.
-    /// Everything else in the file stays as it was typed. Nothing is written where `edit` refuses.
+    /// Changes a key of that file under a lock. Everything else in the file keeps its exact text. Nothing is written if
+    /// `edit` returns an error.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -133,17 +133,16 @@ impl Skills {
     /// Installs a skill from an archive.
     ///
     /// # Errors
-    /// When the archive is refused, the scan blocks it, the name is taken, or the disk fails. Nothing of it
-    /// is kept then.
+    /// When the archive is rejected, the scan blocks it, the name is taken, or the disk fails. Nothing is then kept.
     pub fn install(&self, archive: &Path, replace: bool) -> Result<Installed, SkillError> {
         let _alone = alone(&self.places().own)?;
         install::install(&self.places().own, &self.read(), archive, replace)
     }
 
-    /// Takes away a skill that was installed, and its switch.
+    /// Removes an installed skill and its switch.
     ///
     /// # Errors
-    /// When there is none, it is not an installed one, or the disk fails.
+    /// When it does not exist, was not installed, or the disk fails.
     pub fn remove(&self, name: &str) -> Result<(), SkillError> {
         let _alone = alone(&self.places().own)?;
         install::remove(&self.places().own, &self.read(), name)?;
@@ -155,7 +154,7 @@ impl Skills {
         let mut seen = vec![(places.state.clone(), discover::stamp(&places.state))];
         let mut catalog = Catalog::default();
         let switches = state::read(&places.state).map_err(|error| {
-            // Nothing that somebody switched off may come back because the file is spoilt.
+            // A broken file must not switch disabled skills on again.
             let why = format!("no skill is used until this is mended: {error}");
             catalog.broken.push(BrokenSkill { folder: places.state.clone(), why });
         });
@@ -178,7 +177,7 @@ impl Skills {
         (catalog.ordered(), seen)
     }
 
-    /// Makes an entry of what was found. Of two with one name, or in one place, the first counts.
+    /// Creates the entry of a found skill. Of two with the same name or place, the first counts.
     pub(crate) fn entry(
         &self,
         root: &Root,
@@ -223,7 +222,7 @@ impl Skills {
         })
     }
 
-    /// Returns what was found for users.
+    /// Returns the cached catalogs of users.
     pub(crate) fn users(&self) -> &UserCatalogs {
         &self.0.users
     }
@@ -233,7 +232,7 @@ impl Skills {
     }
 }
 
-/// Keeps other processes, the command line for one, from changing the skills of a folder at the same time.
+/// Locks the skills of a folder against changes by other processes, such as the command line.
 pub(crate) fn alone(own: &Path) -> Result<File, SkillError> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(own).map_err(SkillError::io(own))?;
     let path = own.join(".lock");
@@ -244,14 +243,14 @@ pub(crate) fn alone(own: &Path) -> Result<File, SkillError> {
     Ok(file)
 }
 
-/// Logs what is broken, unless that was known before.
+/// Logs broken skills that were not known before.
 pub(crate) fn tell_broken(broken: &[BrokenSkill], before: Option<&[BrokenSkill]>) {
     for new in broken.iter().filter(|new| before.is_none_or(|before| !before.contains(new))) {
         tracing::warn!(folder = %new.folder.display(), why = new.why, "failed to load skill");
     }
 }
 
-/// The roots, those that count first first: what the team has made its own comes before what ships.
+/// Returns the roots by precedence: the team's own skills override the shipped ones.
 fn roots(places: &CatalogPaths) -> [Root; 4] {
     let root = |path: PathBuf, category, editable| Root { path, category, editable };
     [
@@ -262,7 +261,7 @@ fn roots(places: &CatalogPaths) -> [Root; 4] {
     ]
 }
 
-/// Returns the entry of a shipped skill that gives way to one of another root.
+/// Returns the entry of a shipped skill that another root overrides.
 fn hidden(root: &Root, found: &FoundSkill, catalog: &Catalog) -> Option<Hidden> {
     let name = &found.front.name;
     let other = catalog.get(name).filter(|other| !other.folder.starts_with(&root.path))?;

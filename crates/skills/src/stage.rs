@@ -1,5 +1,5 @@
-//! A folder in which an archive is written out before anybody sees it: beside its place to be, so that the
-//! move there is one step. It is gone when this is dropped.
+//! A folder for preparing a skill invisibly: beside its destination, so that moving it is atomic. It is removed when
+//! dropped.
 
 use crate::{
     SkillError,
@@ -17,7 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Prefix of the names of staging folders. A folder whose name begins with a dot is never taken for a skill.
+/// Prefix of the names of staging folders. Folders whose name begins with a dot are not skills.
 const PREFIX: &str = ".staging-";
 
 /// The folder.
@@ -26,7 +26,7 @@ pub(crate) struct StagingFolder {
 }
 
 impl StagingFolder {
-    /// Makes one, and takes away those that a crash left.
+    /// Creates a staging folder, and removes those left by a crash.
     pub(crate) fn new(beside: &Path) -> Result<Self, SkillError> {
         DirBuilder::new().recursive(true).mode(0o755).create(beside).map_err(SkillError::io(beside))?;
         for entry in fs::read_dir(beside).map_err(SkillError::io(beside))?.flatten() {
@@ -39,12 +39,12 @@ impl StagingFolder {
         Ok(Self { path })
     }
 
-    /// Returns the folder that the skill is written to.
+    /// Returns the folder of the new skill.
     pub(crate) fn inside(&self) -> PathBuf {
         self.path.join("new")
     }
 
-    /// Fills it with a skill that is there, to be changed.
+    /// Fills the folder with an existing skill, to be changed.
     pub(crate) fn take(&self, folder: &Path) -> Result<(), SkillError> {
         match FileTree::look(folder)? {
             Some(tree) => tree.link(folder, &self.inside()),
@@ -52,7 +52,7 @@ impl StagingFolder {
         }
     }
 
-    /// Fills it with a version of the history, which stays as it is.
+    /// Fills the folder with a version of the history, which stays unchanged.
     pub(crate) fn bring_back(&self, former: &Path) -> Result<(), SkillError> {
         match FileTree::look(former)? {
             Some(tree) => tree.copy(former, &self.inside()),
@@ -60,11 +60,11 @@ impl StagingFolder {
         }
     }
 
-    /// Puts a file into the skill, in the place of one of that name.
+    /// Puts a file into the skill, replacing one of that name.
     pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> Result<(), SkillError> {
         let place = self.inside().join(path);
         let write = || {
-            // What is there may be a file of the skill as it is now.
+            // The existing file may be hard-linked to the current skill.
             match fs::remove_file(&place) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -77,7 +77,7 @@ impl StagingFolder {
         self.sync_up_from(&place)
     }
 
-    /// Takes a file out of the skill, and the folders that have nothing else.
+    /// Removes a file from the skill, and its parent folders if they become empty.
     pub(crate) fn take_out(&self, path: &str) -> Result<(), SkillError> {
         let (inside, place) = (self.inside(), self.inside().join(path));
         fs::remove_file(&place).map_err(SkillError::io(&place))?;
@@ -95,29 +95,29 @@ impl StagingFolder {
         above.try_for_each(tree::sync)
     }
 
-    /// Makes a file, and the folders above it.
+    /// Creates a file and its parent folders.
     fn open(&self, path: &str, program: bool) -> io::Result<fs::File> {
         let path = self.inside().join(path);
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         }
-        // Everybody may read it and nobody change it, whoever the sandbox makes its commands run as.
+        // Readable and read-only for all users, because the sandbox may run commands as any of them.
         let mode = if program { 0o555 } else { 0o444 };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }
 
-    /// Puts the skill into its place in one step; what is there already goes into the stage, and with it at the end.
+    /// Moves the skill into place atomically; an existing one is moved into the staging folder and removed with it.
     pub(crate) fn settle(self, place: &Path) -> Result<(), SkillError> {
         match renameat_with(CWD, self.inside(), CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(()),
             Err(Errno::NOENT) => fs::rename(self.inside(), place).map_err(SkillError::io(place)),
-            // Not every file system can do that.
+            // Not every file system supports an exchange.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.settle_in_two(place),
             Err(error) => Err(SkillError::io(place)(error.into())),
         }
     }
 
-    /// Takes out what is there before the skill goes in; if that fails it is put back.
+    /// Moves the existing skill out before the new one moves in; restores it if that fails.
     fn settle_in_two(&self, place: &Path) -> Result<(), SkillError> {
         let old = self.path.join("old");
         let replaced = match fs::rename(place, &old) {
@@ -133,7 +133,7 @@ impl StagingFolder {
         })
     }
 
-    /// Takes a skill out of its place.
+    /// Moves a skill out of its place.
     pub(crate) fn clear(self, place: &Path) -> Result<(), SkillError> {
         fs::rename(place, self.path.join("old")).map_err(SkillError::io(place))
     }

@@ -1,8 +1,8 @@
-//! Which skills are switched on: `skills.{name}.enabled` in `extensions_config.json`, DeerFlow's file. A skill
-//! that it does not name is on.
+//! The enabled skills: `skills.{name}.enabled` in `extensions_config.json`, DeerFlow's file. An unlisted skill is
+//! enabled.
 //!
-//! The rest of the file belongs to others and holds their secrets: a change keeps every other value as it was
-//! typed, the file's rights, and the place that a link leads to, and is there whole or not at all.
+//! The rest of the file belongs to others and contains their secrets: a change is atomic and preserves the exact text
+//! of every other value, the file's permissions, and a link to it.
 
 use crate::SkillError;
 use indexmap::IndexMap;
@@ -18,13 +18,13 @@ use std::{
 /// Maximum size of the file, in bytes.
 const MAX_STATE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A JSON object whose values are left as they were typed.
+/// A JSON object whose values keep their exact text.
 type RawState = IndexMap<String, Box<RawValue>>;
 
-/// Which skills the file switches, and to what.
+/// The skills that the file lists, and whether they are enabled.
 pub(crate) type Switches = HashMap<String, bool>;
 
-/// Reads the switches. No file has none.
+/// Reads the switches. A missing file has none.
 pub(crate) fn read(path: &Path) -> Result<Switches, SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let file = load(path)?;
@@ -56,7 +56,7 @@ pub(crate) fn write(path: &Path, name: &str, enabled: bool) -> Result<(), SkillE
     })
 }
 
-/// Forgets the switch of a skill that is gone, so that another of its name begins anew.
+/// Removes the switch of a removed skill, so that another of its name starts enabled.
 pub(crate) fn forget(path: &Path, name: &str) -> Result<(), SkillError> {
     if !read(path)?.contains_key(name) {
         return Ok(());
@@ -79,14 +79,14 @@ fn change(path: &Path, edit: impl FnOnce(&mut RawState) -> Result<(), String>) -
     store(path, &file)
 }
 
-/// Reads what stands under a key of the file; `None` if nothing does.
+/// Reads a key of the file; `None` if it is missing.
 pub(crate) fn section(path: &Path, key: &str) -> Result<Option<Value>, SkillError> {
     let wrong =
         |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
     load(path)?.get(key).map(|value| serde_json::from_str(value.get())).transpose().map_err(wrong)
 }
 
-/// Writes what stands under a key of the file. Everything else stays as it was typed. The caller holds the lock.
+/// Writes a key of the file. Everything else keeps its exact text. The caller holds the lock.
 pub(crate) fn write_section(path: &Path, key: &str, value: &Value) -> Result<(), SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let mut file = load(path)?;
@@ -127,7 +127,7 @@ fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, String> {
     text.map_err(|error| error.to_string())
 }
 
-/// Writes beside the file and renames.
+/// Writes to a temporary file and renames it.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), SkillError> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = place.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);

@@ -9,23 +9,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum number of files and folders of a skill that is changed.
+/// Maximum number of files and folders of a changed skill.
 pub(crate) const MAX_ENTRIES: usize = 4096;
-/// Maximum size of a skill that is changed, in bytes.
+/// Maximum size of a changed skill, in bytes.
 pub(crate) const MAX_TREE_BYTES: u64 = 512 * 1024 * 1024;
-/// Maximum number of folders in each other.
+/// Maximum nesting depth of folders.
 const MAX_DEPTH: usize = 12;
 
-/// A file of a tree, as it looks from outside.
+/// Metadata of a file in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeFile {
     pub(crate) bytes: u64,
     pub(crate) program: bool,
-    /// Device and inode: two that are equal are one file.
+    /// Device and inode: equal ones are the same file.
     place: (u64, u64),
 }
 
-/// The files of a folder, by their paths in it, and its folders.
+/// The files of a folder, by relative path, and its folders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileTree {
     pub(crate) files: BTreeMap<String, TreeFile>,
@@ -33,10 +33,10 @@ pub(crate) struct FileTree {
 }
 
 impl FileTree {
-    /// Looks at a folder; `None` if it is not there.
+    /// Reads a folder's tree; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it has links, or anything else that is neither file nor folder, or is too large.
+    /// When it has links or special files, or is too large.
     pub(crate) fn look(folder: &Path) -> Result<Option<Self>, SkillError> {
         match fs::symlink_metadata(folder) {
             Ok(meta) if meta.is_dir() => {}
@@ -91,18 +91,18 @@ impl FileTree {
         Ok(())
     }
 
-    /// Returns how large all files are together, in bytes.
+    /// Returns the total size of all files, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.values().map(|file| file.bytes).sum()
     }
 
-    /// Makes the same tree at `to`, which is not there yet, of the same files: for what takes the place of the other.
+    /// Hard-links the tree to `to`, which does not exist yet: for a folder that replaces the original.
     pub(crate) fn link(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
-        // Not every file system has more than one name for a file.
+        // Not every file system supports hard links.
         self.repeat(from, to, |old, new| fs::hard_link(old, new).or_else(|_| fs::copy(old, new).map(drop)))
     }
 
-    /// Makes the same tree at `to`, which is not there yet, of files of its own: for what stays beside the other.
+    /// Copies the tree to `to`, which does not exist yet: for a folder that exists beside the original.
     pub(crate) fn copy(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
         self.repeat(from, to, |old, new| {
             fs::copy(old, new)?;
@@ -127,7 +127,7 @@ impl FileTree {
         })
     }
 
-    /// Returns the path among the files and folders that some machine takes for this one, if it is not the same.
+    /// Returns a different path in the tree that some system treats as equal to this one.
     pub(crate) fn collision(&self, path: &str) -> Option<&str> {
         let folded = names::folded(path);
         let above = |of: &str, other: &str| of.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
@@ -143,7 +143,7 @@ impl FileTree {
     }
 }
 
-/// Returns whether two folders have the same in them, byte by byte.
+/// Returns whether two folders have the same contents, byte by byte.
 pub(crate) fn same(one: &Path, other: &Path) -> bool {
     let look = |path: &Path| FileTree::look(path).ok().flatten();
     let (Some(left), Some(right)) = (look(one), look(other)) else { return false };
@@ -159,7 +159,7 @@ pub(crate) fn same(one: &Path, other: &Path) -> bool {
         })
 }
 
-/// Takes a folder away, whatever is in it.
+/// Removes a folder with its contents.
 pub(crate) fn remove(folder: &Path) -> Result<(), SkillError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(SkillError::io(folder)(error)),
@@ -167,7 +167,7 @@ pub(crate) fn remove(folder: &Path) -> Result<(), SkillError> {
     }
 }
 
-/// Writes a folder's entries to the disk.
+/// Flushes a folder's entries to disk.
 pub(crate) fn sync(folder: &Path) -> Result<(), SkillError> {
     fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(SkillError::io(folder))
 }

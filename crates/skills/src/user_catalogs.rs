@@ -1,4 +1,4 @@
-//! Catalogs of the users whose skills were looked at last.
+//! Catalogs of recently active users.
 
 use crate::{Catalog, discover::FileStamp};
 use indexmap::IndexMap;
@@ -8,17 +8,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Maximum number of users whose skills are remembered.
+/// Maximum number of users whose skills are cached.
 pub(crate) const MAX_CACHED_USERS: usize = 64;
 
-/// Stamps of the paths of which a catalog was made.
+/// Stamps of the paths that a catalog was built from.
 pub(crate) type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
 
-/// Catalogues of users who have skills of their own, those last looked at.
+/// Catalogs of users who have skills of their own, the most recently used ones.
 #[derive(Debug, Default)]
 pub(crate) struct UserCatalogs(pub(crate) Mutex<IndexMap<UserId, CachedView>>);
 
-/// A user's catalogue, and a mark of what it was made of.
+/// A user's catalog, and the identity of its sources.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedView {
     pub(crate) shared: Arc<Catalog>,

@@ -92,7 +92,8 @@ async fn adoptions(tx: &mut Tx<'_>) -> Result<Vec<Adoption>, StoreError> {
 async fn left(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<Vec<ThreadId>, StoreError> {
     // Those of the HTTP API, the page and the terminal; the one that the terminal talks to stays its own.
     let sql = "SELECT id FROM threads WHERE user_id = $1 AND account IN ('api', 'local') AND created <= $2
-        AND NOT EXISTS (SELECT 1 FROM conversations WHERE conversations.thread = threads.id)
+        AND NOT EXISTS (SELECT 1 FROM conversations
+            WHERE conversations.thread = threads.id AND conversations.account <> 'api')
         ORDER BY updated DESC, id";
     let ids = query(sql).bind(adoption.source.as_str()).bind(adoption.at);
     let ids: Vec<String> = ids.fetch_all(tx).await?;

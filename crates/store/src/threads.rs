@@ -323,7 +323,8 @@ async fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result
         "DELETE FROM learnt WHERE thread = $1",
         "DELETE FROM approvals WHERE thread = $1",
         "DELETE FROM turns WHERE thread = $1",
-        "DELETE FROM conversations WHERE thread = $1 AND model IS NULL AND mode IS NULL AND agent IS NULL",
+        "DELETE FROM conversations WHERE thread = $1 AND (account = 'api'
+            OR COALESCE(model, mode, agent, thinking) IS NULL)",
     ];
     for sql in ROWS {
         query(sql).bind(thread).execute(tx).await?;

@@ -1,4 +1,4 @@
-//! Catalogues in Fluent's syntax: read and compared.
+//! Parses and compares catalogues in Fluent's syntax.
 //!
 //! A catalogue uses messages, arguments, string literals and plurals of a count; any other construct of the syntax is
 //! refused.
@@ -25,7 +25,7 @@ pub(crate) enum TextPiece {
     #[cfg_attr(test, expect(dead_code, reason = "only the build needs the words"))]
     Words(String),
     Argument(String),
-    /// A count, the pieces for each number that has words of its own, and those for all others.
+    /// A count, the pieces for numbers with their own text, and those for all other numbers.
     Plural {
         count: String,
         exact: Vec<(usize, CatalogueText)>,
@@ -33,14 +33,14 @@ pub(crate) enum TextPiece {
     },
 }
 
-/// The arguments of a text by name; whether it is a count.
+/// Arguments of a text by name, and whether each is a count.
 pub(crate) type Arguments = BTreeMap<String, bool>;
 
 impl Catalogue {
     /// Reads a catalogue.
     ///
     /// # Errors
-    /// When it is not Fluent's syntax, has a text twice or uses what is not understood here.
+    /// When the syntax is invalid or unsupported, or a text is defined twice.
     pub(crate) fn parse(language: &str, path: &str, source: &str) -> Result<Self, String> {
         let broken = |(_, errors): (_, Vec<parser::ParserError>)| {
             let errors = errors.iter().map(|error| {
@@ -68,7 +68,7 @@ impl Catalogue {
         Ok(Self { language: language.to_owned(), texts })
     }
 
-    /// Returns how two catalogues differ in their texts and the texts' arguments.
+    /// Returns the differences between two catalogues in their texts and arguments.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> = self.texts.keys().chain(other.texts.keys()).collect();
         let difference = |name: &String| match (self.texts.get(name), other.texts.get(name)) {
@@ -115,7 +115,7 @@ fn plural(selector: &InlineExpression<&str>, variants: &[Variant<&str>]) -> Resu
     for variant in variants {
         let words = text(&variant.value)?;
         match &variant.key {
-            // The plural category of whole numbers in English; Chinese has none.
+            // Plural category of the number 1 in English; Chinese has none.
             VariantKey::Identifier { name: "one" } => exact.push((1, words)),
             VariantKey::Identifier { name: "other" } => other = Some(words),
             VariantKey::NumberLiteral { value } => {

@@ -1,12 +1,12 @@
-//! Functions of all texts, as Rust's source.
+//! Generates Rust source code with a function per text.
 
 use crate::catalogue::{Catalogue, CatalogueText, TextPiece};
 use std::fmt::Write;
 
-/// Returns the functions of all texts: methods of `Language`, each with its arguments by the alphabet.
+/// Returns the functions of all texts: methods of `Language` with their arguments in alphabetical order.
 ///
 /// # Errors
-/// When the catalogues have different texts, or texts have different arguments.
+/// When the catalogues have different texts or arguments.
 pub(crate) fn functions(catalogues: &[Catalogue]) -> Result<String, String> {
     let Some((first, others)) = catalogues.split_first() else { return Ok(String::new()) };
     let differences: Vec<String> = others.iter().flat_map(|other| first.differences(other)).collect();
@@ -15,7 +15,7 @@ pub(crate) fn functions(catalogues: &[Catalogue]) -> Result<String, String> {
     }
     let (mut functions, mut samples) = (String::new(), String::new());
     for (name, text) in &first.texts {
-        // A count of one language is a count of all.
+        // A count in one language is a count in all.
         let mut arguments = text.arguments();
         let others =
             catalogues.iter().filter_map(|one| one.texts.get(name)).flat_map(CatalogueText::arguments);
@@ -49,7 +49,7 @@ pub(crate) fn functions(catalogues: &[Catalogue]) -> Result<String, String> {
 }
 
 impl CatalogueText {
-    /// Returns an expression of the text as a `String`, its arguments in scope.
+    /// Returns an expression of the text as a `String`, with its arguments in scope.
     fn expression(&self) -> String {
         if self.arguments().is_empty() {
             return format!("String::from({:?})", self.plain());
@@ -72,7 +72,7 @@ impl CatalogueText {
         format!("format!({template:?}{values})")
     }
 
-    /// Returns the words of a text without arguments.
+    /// Returns the text without arguments.
     fn plain(&self) -> String {
         let words = self.pieces.iter().map(|piece| match piece {
             TextPiece::Words(words) => words.as_str(),
@@ -81,7 +81,7 @@ impl CatalogueText {
         words.collect()
     }
 
-    /// Returns the text for a reader of the documentation.
+    /// Returns the text for the documentation.
     fn shown(&self) -> String {
         let piece = |piece: &TextPiece| match piece {
             TextPiece::Words(words) => words.clone(),

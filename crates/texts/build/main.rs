@@ -1,5 +1,5 @@
-//! Makes functions of the catalogues, so that a text that is missing somewhere, or an argument, is an error of the
-//! build, and a text costs nothing before it is used.
+//! Generates functions from the catalogues, so that a missing text or argument is a build error, and unused texts cost
+//! nothing.
 
 mod catalogue;
 mod functions;
@@ -7,7 +7,7 @@ mod functions;
 use catalogue::Catalogue;
 use std::{env, error::Error, fs, path::Path};
 
-/// The catalogues: the variant of `Language` and the file. The first one decides the names.
+/// Catalogues: the variant of `Language` and the file. The first one defines the names.
 const CATALOGUES: [(&str, &str); 2] = [("English", "catalogue/en.ftl"), ("Chinese", "catalogue/zh-Hans.ftl")];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -39,6 +39,7 @@ help_talk = Anything else you write is for the assistant.
 
 ## Commands in general.
 
+command_only_in_chats = /{ $name } works in chats only.
 command_unknown = Unknown command: /{ $name }.
 commands_available = Available commands: { $names }
 described = : { $about }
@@ -95,6 +96,7 @@ compact_busy = I am still at work here. Send /compact again when I am done.
 compact_disabled = Summaries are switched off here (`summarization.enabled`).
 compact_failed = The model did not write a summary that I could use, so nothing has changed. Try again later.
 compact_not_enough = There is not enough here to summarize yet: the newest messages stay as they are, and a summary of the others has to save 400 tokens.
+thread_busy = I am still at work here. Try again when I am done.
 compacted = The conversation so far is summarized: the model now reads about { $after } tokens instead of { $before }.
 nothing_running = Nothing is running here.
 nothing_to_retry = There is nothing to ask again yet.

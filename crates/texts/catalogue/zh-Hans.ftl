@@ -38,6 +38,7 @@ help_talk = 其他消息会直接交给助手处理。
 
 ## 命令通用。
 
+command_only_in_chats = /{ $name } 只能在聊天中使用。
 command_unknown = 未知命令：/{ $name }。
 commands_available = 可用命令：{ $names }
 described = ：{ $about }
@@ -94,6 +95,7 @@ compact_busy = 我还在处理任务，等结束后再发送 /compact。
 compact_disabled = 这里关闭了对话总结（`summarization.enabled`）。
 compact_failed = 模型没有写出可用的总结，所以什么都没有改变。请稍后再试。
 compact_not_enough = 目前的内容还不够总结：最新的消息会原样保留，对其余内容的总结至少要省下 400 个词元。
+thread_busy = 我还在处理任务，请等结束后再试。
 compacted = 已总结之前的对话：模型现在读取约 { $after } 个 token，之前是 { $before } 个。
 nothing_running = 当前没有正在进行的任务。
 nothing_to_retry = 还没有可以重新回答的问题。

@@ -1,23 +1,23 @@
-//! All texts for people in chats, one catalogue a language, each text a function.
+//! All texts for users in chats, one catalogue per language, with a function per text.
 //!
-//! The catalogues are `catalogue/en.ftl` and `catalogue/zh-Hans.ftl`. The build makes a method of [`Language`] of each
-//! text, with the text's arguments in alphabetical order, so a text or an argument that is missing does not compile.
-//! Arguments enter as they are: callers see to Markdown in them. Deliberately absent: texts of the command line, logs,
-//! errors of the HTTP API, prompts to the model.
+//! The catalogues are `catalogue/en.ftl` and `catalogue/zh-Hans.ftl`. The build generates a method of [`Language`] for
+//! each text, with the text's arguments in alphabetical order, so a missing text or argument does not compile.
+//! Arguments are inserted unchanged: callers escape Markdown in them. Deliberately absent: texts of the command line,
+//! logs, errors of the HTTP API, prompts to the model.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
 include!(concat!(env!("OUT_DIR"), "/texts.rs"));
 
-/// A language that people are answered in.
+/// A language of answers to users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "&'static str")]
 pub enum Language {
-    /// English, for all whose language has no catalogue.
+    /// English, the default for languages without a catalogue.
     #[default]
     English,
-    /// Simplified Chinese. Readers of Traditional Chinese get it as well: it is nearer to them than English.
+    /// Simplified Chinese, also for readers of Traditional Chinese, who understand it better than English.
     Chinese,
 }
 
@@ -34,7 +34,7 @@ impl Language {
         }
     }
 
-    /// Returns the first part of the tag: ISO 639-1's code of two letters.
+    /// Returns the primary subtag: the two-letter code of ISO 639-1.
     #[must_use]
     pub fn primary(self) -> &'static str {
         match self {
@@ -43,22 +43,22 @@ impl Language {
         }
     }
 
-    /// Returns the language of a person by the tag that a platform tells, such as `en-GB`, `zh_CN` or `zh-hant`;
-    /// `None` for one without a catalogue.
+    /// Returns the language for a platform's language tag, such as `en-GB`, `zh_CN` or `zh-hant`; `None` if it has no
+    /// catalogue.
     #[must_use]
     pub fn of_person(tag: &str) -> Option<Self> {
         let primary = tag.split(['-', '_', '.']).next().unwrap_or_default();
         Self::ALL.into_iter().find(|language| primary.eq_ignore_ascii_case(language.primary()))
     }
 
-    /// Puts sentences together to a paragraph; those that are empty are left out.
+    /// Joins sentences to a paragraph; empty ones are skipped.
     #[must_use]
     pub fn paragraph(self, sentences: &[&str]) -> String {
         let there: Vec<&str> = sentences.iter().copied().filter(|sentence| !sentence.is_empty()).collect();
         there.join(self.sentence_gap())
     }
 
-    /// Puts names together to a list.
+    /// Joins names to a list.
     #[must_use]
     pub fn list(self, names: &[impl AsRef<str>]) -> String {
         names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(self.list_gap())
@@ -66,7 +66,7 @@ impl Language {
 }
 
 impl From<String> for Language {
-    /// Reads a stored tag; one of another version is English.
+    /// Parses a stored tag; an unknown one is English.
     fn from(tag: String) -> Self {
         Self::of_person(&tag).unwrap_or_default()
     }

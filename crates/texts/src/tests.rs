@@ -1,4 +1,4 @@
-//! Whether both catalogues say everything.
+//! Checks that both catalogues are complete.
 
 use super::{catalogue::Catalogue, *};
 

@@ -1,14 +1,14 @@
-//! Asks the people in the chat, and ends the run: their answer begins the next.
+//! Asks the users in the chat, and ends the run: their answer begins the next.
 
 use pudu_base::{Question, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// At most so many answers are offered.
+/// Maximum number of offered answers.
 const OPTIONS: usize = 24;
 /// Maximum length of a text, in characters.
 const MAX_TEXT_CHARS: usize = 4_000;
-/// An answer to choose from is no longer, in characters.
+/// Maximum length of an offered answer, in characters.
 const MAX_OPTION_CHARS: usize = 300;
 
 pub(crate) struct AskClarification;

@@ -1,20 +1,20 @@
-//! Calls run side by side; changes of one file come one after the other, and one knows what the other did.
+//! Serializes changes of the same file by concurrent calls, and records which changes were the agent's own.
 
 use pudu_base::ToolCx;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// So many states of a file are remembered: more calls of one reply do not change it.
+/// Maximum number of remembered states of a file: one reply does not make more changes.
 const MAX_STATES: usize = 32;
 
-/// Files share this many locks; two that meet by chance only wait a little.
+/// Locks shared by all files; two files with the same lock only wait briefly.
 static LOCKS: [Mutex<OwnEdits>; 64] = [const { Mutex::const_new(OwnEdits::new()) }; 64];
 
-/// The changes that calls made to the file that was changed last under a lock.
+/// The changes made by calls to the file that was last changed under a lock.
 #[derive(Debug)]
 struct OwnEdits {
     file: u64,
-    /// Digests of the file from change to change.
+    /// Digests of the file after each change.
     states: Vec<String>,
 }
 
@@ -24,15 +24,15 @@ impl OwnEdits {
     }
 }
 
-/// A file that nobody else changes meanwhile.
+/// A file that is locked for changes.
 pub(crate) struct EditedFile {
     file: u64,
     own: MutexGuard<'static, OwnEdits>,
 }
 
 impl EditedFile {
-    /// Returns whether calls made a file of one state what it is now, and nobody else did: calls of one reply know
-    /// only what was read before it.
+    /// Returns whether only calls of the agent led from one state of a file to the current one. The calls of one reply
+    /// know only the state that was read before it.
     pub(crate) fn led(&self, from: &str, now: &str) -> bool {
         let OwnEdits { file, states } = &*self.own;
         *file == self.file
@@ -40,7 +40,7 @@ impl EditedFile {
             && states.iter().any(|state| state == from)
     }
 
-    /// Notes a change.
+    /// Records a change.
     pub(crate) fn changed(&mut self, before: &[u8], after: &[u8]) {
         let (before, after) = (digest(before), digest(after));
         let goes_on = self.own.file == self.file && self.own.states.last() == Some(&before);
@@ -51,8 +51,8 @@ impl EditedFile {
     }
 }
 
-/// Waits until nobody else changes this file.
-// Held while the file is read and written: that is what it is for.
+/// Locks a file for changes.
+// The guard is intentionally held while the file is read and written.
 pub(crate) async fn alone(cx: &ToolCx, path: &str) -> EditedFile {
     let mut hasher = DefaultHasher::new();
     (cx.thread.as_str(), plain(path)).hash(&mut hasher);
@@ -62,13 +62,13 @@ pub(crate) async fn alone(cx: &ToolCx, path: &str) -> EditedFile {
     EditedFile { file, own }
 }
 
-/// Returns the one way to spell a path: what leads upwards is no path of a file here.
+/// Returns the canonical spelling of a path. A path with `..` is not a file here.
 pub(crate) fn plain(path: &str) -> String {
     let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.flat_map(|part| ["/", part]).collect()
 }
 
-/// Sixteen bytes of SHA-256, in hex.
+/// Returns sixteen bytes of SHA-256, in hex.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     let mut digest = pudu_base::digest(bytes);
     digest.truncate(32);

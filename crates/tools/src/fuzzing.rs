@@ -1,9 +1,9 @@
-//! Ways in for fuzzers, which live in a workspace of their own and see only what is public. Each checks what
-//! must hold for any input at all.
+//! Entry points for fuzzers, which are in a separate workspace and see only public items. Each checks properties that
+//! hold for any input.
 
 use crate::web;
 
-/// Reads anything as a page: it ends, and nothing in it speaks with another's voice.
+/// Parses any input as a page: this ends, and its text cannot imitate another speaker.
 pub fn page(kind: &str, body: &[u8]) {
     if let Some(shown) = web::fuzz(kind, body) {
         assert_eq!(shown.matches("<web_page").count(), 1, "{shown}");

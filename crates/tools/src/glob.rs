@@ -9,16 +9,15 @@ use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// So many entries are looked at.
+/// Maximum number of entries that are visited.
 pub(crate) const LOOKED_AT: usize = 50_000;
-/// So many levels are looked into.
+/// Maximum depth of visited folders.
 pub(crate) const DEPTH: usize = 32;
-/// So many are returned, if nothing else is asked for, and at most.
+/// Default and maximum number of results.
 const RESULTS: (usize, usize) = (200, 1_000);
-/// A pattern of names is no longer, in bytes.
+/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1_000;
-/// It has no more lists in braces: how deep they lie in each other is how deep the stack becomes on which they are
-/// read.
+/// Maximum number of brace lists in a pattern: their nesting determines the stack depth of the parser.
 const MAX_PATTERN_LISTS: usize = 32;
 
 pub(crate) struct GlobTool;
@@ -29,10 +28,10 @@ pub(crate) struct Args {
     pattern: String,
     /// The folder to look in, an absolute path.
     path: String,
-    /// Whether folders are found as well.
+    /// Whether to return folders as well.
     #[serde(default)]
     include_dirs: bool,
-    /// At most so many are returned; 200 if left out, 1000 at most.
+    /// Maximum number of results: 200 if left out, 1000 at most.
     max_results: Option<usize>,
 }
 
@@ -63,7 +62,7 @@ impl TypedTool for GlobTool {
     }
 }
 
-/// Reads a pattern; one without a slash is for names at any depth. Brackets and braces may also be meant as they are:
+/// Parses a pattern; one without a slash matches names at any depth. Brackets and braces also match literally:
 /// `app/[id]/page.tsx` is a file of a web application.
 pub(crate) fn matcher(pattern: &str) -> Result<NamePattern, ToolError> {
     if pattern.len() > MAX_PATTERN_BYTES {
@@ -84,7 +83,7 @@ pub(crate) fn matcher(pattern: &str) -> Result<NamePattern, ToolError> {
             );
         }
     }
-    // As a set: a single glob panics where its regular expression becomes too large.
+    // Built as a set, because a single glob panics if its regular expression becomes too large.
     Ok(NamePattern(set.build().map_err(|error| unreadable(&error))?))
 }
 
@@ -97,17 +96,17 @@ fn unreadable(error: &globset::Error) -> ToolError {
     ToolError(format!("the pattern cannot be read: {error}"))
 }
 
-/// Pattern of names.
+/// Pattern for file names.
 pub(crate) struct NamePattern(GlobSet);
 
 impl NamePattern {
-    /// Whether a path below a folder matches. Accents may be written in either way that Unicode has.
+    /// Whether a path below a folder matches. Accents match in composed and decomposed form.
     pub(crate) fn is_match(&self, path: &str, folder: &str) -> bool {
         self.0.is_match(composed(below(path, folder)).as_ref())
     }
 }
 
-/// Returns a path as it is below a folder.
+/// Returns a path relative to a folder.
 fn below<'a>(path: &'a str, folder: &str) -> &'a str {
     path.strip_prefix(folder.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/')
 }

@@ -12,19 +12,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// So many lines are returned, if nothing else is asked for, and at most.
+/// Default and maximum number of returned lines.
 const RESULTS: (usize, usize) = (100, 500);
 /// Maximum size of a file that is searched, in bytes.
 const MAX_FILE_BYTES: u64 = 1_000_000;
-/// Maximum length of a line that is searched, in bytes; longer ones are data, no text.
+/// Maximum length of a line that is searched, in bytes; longer ones are data, not text.
 const MAX_LINE_BYTES: usize = 2_000;
 /// Number of skipped files that are named for each reason.
 const SKIPPED_NAMES: usize = 5;
-/// As much of a line is shown, in characters.
+/// Maximum displayed length of a line, in characters.
 const SHOWN: usize = 200;
-/// A pattern is no longer, in bytes: reading it takes many times as much.
+/// Maximum length of a pattern, in bytes: parsing takes many times as much memory.
 const MAX_PATTERN_BYTES: usize = 4_000;
-/// A compiled pattern takes no more, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN: usize = 1 << 20;
 
 pub(crate) struct Grep;
@@ -37,13 +37,13 @@ pub(crate) struct Args {
     path: String,
     /// Only files with names like this, for example `*.py`.
     glob: Option<String>,
-    /// Whether the pattern is plain text.
+    /// Whether the pattern is literal text.
     #[serde(default)]
     literal: bool,
     /// Whether upper and lower case differ.
     #[serde(default)]
     case_sensitive: bool,
-    /// At most so many lines are returned; 100 if left out, 500 at most.
+    /// Maximum number of lines to return: 100 if left out, 500 at most.
     max_results: Option<usize>,
 }
 
@@ -82,11 +82,11 @@ impl TypedTool for Grep {
 /// Files and lines that were not searched.
 #[derive(Default)]
 struct Unsearched {
-    /// Files by the reason why they were skipped.
+    /// Files by the reason for which they were skipped.
     files: BTreeMap<String, Vec<String>>,
     /// Number of lines longer than [`MAX_LINE_BYTES`].
     long_lines: usize,
-    /// Whether the folder has more entries than were looked at.
+    /// Whether the folder has more entries than were visited.
     folder_is_cut: bool,
 }
 
@@ -126,7 +126,7 @@ fn pattern(args: &Args) -> Result<Regex, ToolError> {
     built.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))
 }
 
-/// Returns what is below a folder, or the file itself.
+/// Returns the files below a folder, or the file itself.
 async fn files(path: &str, cx: &ToolCx) -> Result<Vec<DirEntry>, ToolError> {
     match cx.sandbox.list(path, DEPTH, LOOKED_AT).await {
         Ok(entries) => Ok(entries),
@@ -142,7 +142,7 @@ async fn files(path: &str, cx: &ToolCx) -> Result<Vec<DirEntry>, ToolError> {
     }
 }
 
-/// Reads a file, in whatever encoding it is. One that is gone meanwhile has no lines.
+/// Reads a file in any encoding. A file that was removed meanwhile has no lines.
 async fn text(file: &DirEntry, cx: &ToolCx, skipped: &mut Unsearched) -> Option<String> {
     if file.size > MAX_FILE_BYTES {
         skipped.file(&file.path, format!("larger than {MAX_FILE_BYTES} bytes"));

@@ -1,7 +1,7 @@
-//! The agent's own tools, one a file. Failures are texts from which a model can mend its call.
+//! The agent's own tools, one per file. Failures are texts that help a model to fix its call.
 //!
-//! Deliberately absent: any guard by the text of a command or path. The sandbox is the boundary; for what
-//! reaches out of the house, the guard of `pudu-net` is (`web.rs`).
+//! Deliberately absent: any guard that inspects the text of a command or path. The sandbox is the boundary; for network
+//! access, it is the guard of `pudu-net` (`web.rs`).
 
 mod ask_clarification;
 mod bash;
@@ -27,7 +27,7 @@ mod write_todos;
 use pudu_base::{Network, Shell, Tool, erase};
 use std::{sync::Arc, time::Duration};
 
-/// How much tools return, in characters, and what commands find.
+/// Output limits of tools, in characters, and the environment of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
     /// Maximum length of the output of `bash`; its middle is cut.
@@ -36,9 +36,9 @@ pub struct ToolLimits {
     pub read_file: usize,
     /// Maximum length of the output of `ls`; its end is cut.
     pub ls: usize,
-    /// How long a command may run.
+    /// Timeout of a command.
     pub bash_timeout: Duration,
-    /// Which shell runs it.
+    /// Shell that runs commands.
     pub shell: Shell,
 }
 
@@ -54,7 +54,7 @@ impl Default for ToolLimits {
     }
 }
 
-/// The names of all tools here, for whoever checks a configuration.
+/// The names of all tools here, for checking a configuration.
 pub const NAMES: [&str; 12] = [
     "ls",
     "read_file",
@@ -70,7 +70,7 @@ pub const NAMES: [&str; 12] = [
     "write_todos",
 ];
 
-/// Those that an agent has whatever else it is given.
+/// Names of the tools that every agent has.
 pub const BUILT_IN: [&str; 3] = ["ask_clarification", "write_todos", "view_image"];
 
 /// Returns a tool by its name.

@@ -1,5 +1,5 @@
-//! Line ends: models write LF, files of Windows have CRLF. Texts are compared as if they had LF only, and new
-//! lines get the line ends of their place.
+//! Line ends: models write LF, Windows files have CRLF. Texts are compared as if they only had LF, and new lines get
+//! the line ends of the surrounding text.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ pub(crate) fn unify(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { text.into() }
 }
 
-/// Returns a text with the line ends of a file that it is added to.
+/// Returns a text with the line ends of the file that it is appended to.
 pub(crate) fn like<'a>(text: &'a str, file: &str) -> Cow<'a, str> {
     with(unify(text), LineEnds::new(file).at(file.len()))
 }
@@ -17,10 +17,10 @@ fn with<'a>(text: Cow<'a, str>, line_end: &str) -> Cow<'a, str> {
     if line_end == "\n" || !text.contains('\n') { text } else { text.replace('\n', line_end).into() }
 }
 
-/// Line ends of a text, looked up from its beginning to its end.
+/// Line ends of a text, looked up in order of position.
 struct LineEnds<'a> {
     text: &'a str,
-    /// Place of a line feed that no later place has before it.
+    /// Position of the first line feed at or after the last lookup.
     next: Option<usize>,
     last: Option<usize>,
 }
@@ -30,7 +30,7 @@ impl<'a> LineEnds<'a> {
         Self { text, next: text.find('\n'), last: text.rfind('\n') }
     }
 
-    /// Returns the first line end at a place or after it, or else the last one before it.
+    /// Returns the first line end at or after a position, or else the last one before it.
     fn at(&mut self, place: usize) -> &'static str {
         if self.next.is_some_and(|next| next < place) {
             let rest = self.text.get(place..).unwrap_or_default();
@@ -41,7 +41,7 @@ impl<'a> LineEnds<'a> {
     }
 }
 
-/// Text in which another text was found, whatever its line ends.
+/// Text in which another text was found, regardless of line ends.
 pub(crate) struct Occurrences<'a> {
     text: &'a str,
     /// Start and end of each occurrence, in bytes.
@@ -54,7 +54,7 @@ impl<'a> Occurrences<'a> {
         let (unified, wanted) = (unify(text), unify(wanted));
         let mut line_ends = text.match_indices("\r\n").map(|(at, _)| at).peekable();
         let mut passed = 0;
-        // A place in the unified text lies as much farther in the text as line ends with CRLF come before it.
+        // A position in the original text is larger by the number of CRLF line ends before it.
         let mut original = |place: usize| {
             while line_ends.next_if(|at| at - passed < place).is_some() {
                 passed += 1;
@@ -79,7 +79,7 @@ impl<'a> Occurrences<'a> {
         ((self.text.len() - found) as u64).saturating_add(added)
     }
 
-    /// Replaces all occurrences. New lines get the line end of the place.
+    /// Replaces all occurrences. New lines get the line ends around each occurrence.
     pub(crate) fn replace(&self, new: &str) -> String {
         let new = unify(new);
         let (mut text, mut at) = (String::new(), 0);

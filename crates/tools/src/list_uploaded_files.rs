@@ -1,11 +1,11 @@
-//! Lists the files that people sent.
+//! Lists the files that users sent.
 
 use crate::text_file::failed;
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, foreign};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Folder of files from people, as the agent sees it.
+/// Folder of users' files, as the agent sees it.
 const UPLOADS: &str = "/mnt/user-data/uploads";
 /// Maximum number of uploads listed.
 const MAX_UPLOADS: usize = 500;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// Maximum number of entries listed.
 const MAX_ENTRIES: usize = 2_000;
-/// So many levels are shown.
+/// Number of levels shown.
 const DEPTH: usize = 2;
 
 pub(crate) struct Ls(pub(crate) usize);

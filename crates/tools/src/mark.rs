@@ -1,14 +1,14 @@
-//! Read before write: a file that is there already is only replaced by an agent that knows what stands in it.
+//! Read before write: an existing file is only replaced by an agent that knows its contents.
 
 use crate::edit::{EditedFile, digest, plain};
 use pudu_base::{ToolCx, ToolError, Update};
 
-/// Notes that the agent knows what stands in a file.
+/// Records that the agent knows a file's contents.
 pub(crate) fn mark(path: &str, bytes: &[u8]) -> Update {
     Update::Mark { path: plain(path), digest: digest(bytes) }
 }
 
-/// Fails unless the agent knows exactly this of a file, or what it knew was changed by its own calls alone.
+/// Fails unless the agent knows the file's exact contents, or only its own calls have changed them since.
 pub(crate) fn knows(cx: &ToolCx, file: &EditedFile, path: &str, bytes: &[u8]) -> Result<(), ToolError> {
     let now = digest(bytes);
     match cx.marks.of(&plain(path)) {

@@ -1,4 +1,4 @@
-//! Names of files: macOS writes accents apart from their letters, other programs and models write them composed.
+//! File names: macOS decomposes accents, other programs and models write them composed.
 
 use pudu_base::Sandbox;
 use std::borrow::Cow;
@@ -13,8 +13,8 @@ pub(crate) fn composed(text: &str) -> Cow<'_, str> {
     if already { text.into() } else { text.nfc().collect::<String>().into() }
 }
 
-/// Returns the path of the file or folder that is there under this path, with its accents written either way. A path that
-/// leads to none is returned as it is.
+/// Returns the path of the existing file or folder that matches this path except for the form of accents. A path
+/// without a match is returned unchanged.
 pub(crate) async fn existing(sandbox: &dyn Sandbox, path: String) -> String {
     if has_one_spelling(&path) {
         return path;

@@ -1,11 +1,11 @@
-//! Sends files to the people in the chat.
+//! Sends files to the users in the chat.
 
 use crate::{names::existing, text_file::failed};
 use pudu_base::{MAX_ARTIFACTS, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Only what lies here is ever sent.
+/// Folder of files that may be sent.
 const OUTPUTS: &str = "/mnt/user-data/outputs/";
 
 pub(crate) struct PresentFiles;
@@ -39,7 +39,7 @@ impl TypedTool for PresentFiles {
             if !path.starts_with(OUTPUTS) {
                 return Err(ToolError(format!("{path} is not below {OUTPUTS}: put a copy there first")));
             }
-            // Its size does not matter here.
+            // Only its existence matters here.
             cx.sandbox.measure(path).await.map_err(failed)?;
         }
         let text = format!("{} file(s) will be sent with your answer.", args.filepaths.len());

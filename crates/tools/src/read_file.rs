@@ -20,7 +20,7 @@ pub(crate) struct Args {
     start_line: Option<usize>,
     /// The last line to read. Everything to the end if left out.
     end_line: Option<usize>,
-    /// How many characters of that to leave out first: the way through lines that are too long to be shown whole.
+    /// Number of characters to skip first: the way through lines that are too long to be shown whole.
     offset: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ fn lines(text: &str, args: &Args) -> Result<String, ToolError> {
         let said = format!("{} has lines 1 to {count}: none of them was asked for", args.path);
         return Err(ToolError(said));
     }
-    // Written out one by one: a list of as many lines as a file may have takes many times what the file does.
+    // Built line by line: a list of all lines may take many times the memory of the file.
     let mut wanted = String::new();
     for (at, line) in text.lines().skip(start - 1).take(end - start + 1).enumerate() {
         if at > 0 {
@@ -71,7 +71,7 @@ fn lines(text: &str, args: &Args) -> Result<String, ToolError> {
     Ok(wanted)
 }
 
-/// Leaves out what comes before the offset.
+/// Skips the characters before the offset.
 fn behind(text: String, args: &Args) -> Result<String, ToolError> {
     let Some(offset @ 1..) = args.offset else { return Ok(text) };
     match text.char_indices().nth(offset) {

@@ -48,7 +48,7 @@ impl TypedTool for StrReplace {
         knows(cx, &file, &args.path, before.bytes())?;
         let found = Occurrences::all(&before.text, &args.old_str);
         check_occurrences(&args, found.count())?;
-        // Computed first: a short text in a thousand places may become more than the machine has.
+        // Computed first: a short text in a thousand places may exceed the machine's memory.
         check_size(&args.path, found.size_with(&args.new_str))?;
         let after = before.with_text(&found.replace(&args.new_str));
         let after = after.map_err(|error| unencodable(&args.path, error))?;

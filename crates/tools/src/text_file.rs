@@ -1,4 +1,4 @@
-//! Files that tools read and make, and what a model is told where that fails.
+//! Files that tools read and write, and their errors for the model.
 
 use pudu_base::{Sandbox, SandboxError, ToolError};
 use pudu_documents::{
@@ -6,19 +6,19 @@ use pudu_documents::{
     text::{EncodeError, TextFile},
 };
 
-/// Maximum size of a file that a tool reads or makes, in bytes.
+/// Maximum size of a file that a tool reads or writes, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Size of the head that shows whether a file is a document, in bytes.
 const HEAD: usize = 4096;
 
-// Not `From`: neither type is ours.
+// Not `From`: both types are foreign.
 #[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
 pub(crate) fn failed(error: SandboxError) -> ToolError {
     ToolError(error.to_string())
 }
 
-/// Refuses to make a text file that no tool could read again.
+/// Refuses to write a text file that no tool could read again.
 pub(crate) fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
     if size <= MAX_FILE_BYTES {
         return Ok(());

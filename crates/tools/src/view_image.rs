@@ -1,11 +1,11 @@
-//! Shows the model an image, where the model can see.
+//! Shows the model an image, if the model has vision.
 
 use crate::{names::existing, text_file::failed};
 use pudu_base::{Image, ToolCx, ToolError, ToolOutput, TypedTool, image_kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Maximum size of an image, in bytes: what providers take at most.
+/// Maximum size of an image, in bytes: the maximum that providers accept.
 const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 
 pub(crate) struct ViewImage;

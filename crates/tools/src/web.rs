@@ -1,11 +1,10 @@
-//! The tools that reach out of the house: `web_search`, `web_fetch`, `image_search`, each by one of several
-//! providers, a file each.
+//! The tools with network access: `web_search`, `web_fetch`, `image_search`, each by one of several providers, one file
+//! per provider.
 //!
-//! Three rules hold for all of them. What the model or a page chose is fetched through the guard of `pudu-net`
-//! (`own.rs`), or at least looked at by it before a provider is asked for it; only a provider's own endpoint,
-//! which the operator configured, is trusted. What comes back is foreign: it is cleaned and marked
-//! (`foreign.rs`). And what fails is told so that the model can go on, without the operator's keys in it
-//! (`exchange.rs`).
+//! Three rules hold for all of them. Addresses chosen by the model or a page are fetched through the guard of
+//! `pudu-net` (`own.rs`), or at least checked by it before a provider gets them; only a provider's own endpoint, which
+//! the operator configured, is trusted. Results are foreign text: they are sanitized and framed (`foreign.rs`). Errors
+//! let the model continue, and never contain the operator's keys (`exchange.rs`).
 
 mod brave;
 mod duckduckgo;
@@ -34,17 +33,17 @@ use std::{sync::Arc, time::Duration};
 /// Service that searches or fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// pudu itself: fetches pages and makes Markdown of them.
+    /// pudu itself: fetches pages and converts them to Markdown.
     Own,
-    /// DuckDuckGo's pages for people; needs no key.
+    /// DuckDuckGo's web pages; needs no key.
     DuckDuckGo,
     /// Tavily.
     Tavily,
-    /// Jina's reader; works without a key, a little.
+    /// Jina's reader; works without a key at a low rate.
     Jina,
     /// Firecrawl, in the cloud or self-hosted.
     Firecrawl,
-    /// A SearXNG of the operator's.
+    /// The operator's SearXNG instance.
     SearXng,
     /// Brave Search.
     Brave,
@@ -65,20 +64,20 @@ pub enum WebCapability {
     Images,
 }
 
-/// How strictly a search leaves out what is not for everybody.
+/// How strictly a search filters explicit results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Safe {
-    /// Everything that is not for everybody.
+    /// Filters all explicit results.
     On,
     /// The provider's default.
     #[default]
     Moderate,
-    /// Nothing.
+    /// Filters none.
     Off,
 }
 
 impl Safe {
-    /// As most providers call it.
+    /// Returns the name that most providers use.
     fn word(self) -> &'static str {
         match self {
             Self::On => "strict",
@@ -87,7 +86,7 @@ impl Safe {
         }
     }
 
-    /// As SearXNG counts it.
+    /// Returns the number that SearXNG uses.
     fn number(self) -> &'static str {
         match self {
             Self::On => "2",
@@ -97,26 +96,26 @@ impl Safe {
     }
 }
 
-/// How a tool is set up.
+/// Settings of a tool.
 #[derive(Clone, Debug)]
 pub struct WebSettings {
     /// Base URL of the provider, if not its usual one.
     pub base_url: Option<Url>,
-    /// The key, for providers that want one.
+    /// The key, for providers that need one.
     pub api_key: Option<SecretString>,
-    /// How many results a search returns at most.
+    /// Maximum number of results of a search.
     pub max_results: usize,
-    /// How many characters of a page, or of a search's snippet, the model reads at once.
+    /// Maximum length of a page, or of a search's snippet, that the model reads at once, in characters.
     pub max_chars: usize,
-    /// How long one request may take.
+    /// Timeout of one request.
     pub timeout: Duration,
-    /// Region of the results, for DuckDuckGo (`wt-wt` is everybody's) and Brave (a country).
+    /// Region of the results, for DuckDuckGo (`wt-wt` is worldwide) and Brave (a country).
     pub region: Option<String>,
-    /// How strictly a search leaves out what is not for everybody.
+    /// How strictly a search filters explicit results.
     pub safe: Safe,
 }
 
-/// Makes a tool; none where the provider does not offer it.
+/// Creates a tool; `None` if the provider does not offer it.
 ///
 /// # Errors
 /// When the system's TLS roots cannot be loaded.
@@ -149,14 +148,14 @@ pub fn tool(
     })
 }
 
-/// Reads a page as `web_fetch` does, for fuzzers.
+/// Converts a page like `web_fetch`, for fuzzers.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz(kind: &str, body: &[u8]) -> Option<String> {
     let url = Url::parse("https://example.com/a").ok()?;
     web_fetch::shown(&page::read(&url, kind, body).ok()?, 0, 10_000).ok()
 }
 
-/// Client that every provider's file works with.
+/// Client used by the files of all providers.
 pub(crate) struct ProviderClient {
     provider: Provider,
     settings: WebSettings,
@@ -174,13 +173,13 @@ impl ProviderClient {
         Ok(Self { provider, settings, exchange, guard })
     }
 
-    /// Returns an address of the provider: its usual one, or the configured base with the same path.
+    /// Returns an address of the provider: the default one, or the configured base with the same path.
     fn endpoint(&self, usual: &str, path: &str) -> String {
         let base = self.settings.base_url.as_ref().map_or(usual, Url::as_str);
         format!("{}{path}", base.trim_end_matches('/'))
     }
 
-    /// Returns the key, or says who can help.
+    /// Returns the key; the error explains that the operator has to set one.
     fn key(&self) -> Result<&SecretString, ToolError> {
         self.settings.api_key.as_ref().ok_or_else(|| {
             ToolError(format!(
@@ -192,7 +191,7 @@ impl ProviderClient {
 }
 
 impl Provider {
-    /// The name that people know it by.
+    /// Returns the provider's public name.
     fn title(self) -> &'static str {
         match self {
             Self::Own => "pudu",
@@ -226,7 +225,7 @@ pub(crate) struct ImageResult {
     pub(crate) source_url: String,
 }
 
-/// A page as Markdown, or as whatever text it is.
+/// A page as Markdown, or as plain text of another type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FetchedPage {
     pub(crate) url: String,

@@ -47,7 +47,7 @@ impl TypedTool for WriteFile {
     }
 }
 
-/// Returns the bytes to write, and the result for the model. Added text has the encoding and the line ends of the file.
+/// Returns the bytes to write, and the result for the model. Appended text gets the encoding and line ends of the file.
 fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), ToolError> {
     let as_written = args.content.as_bytes().to_vec();
     let Some(file) = before.and_then(|bytes| TextFile::read(bytes.to_vec()).ok()) else {
@@ -66,8 +66,8 @@ fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), Tool
     Ok((content.map_err(|error| unencodable(&args.path, error))?, "OK".to_owned()))
 }
 
-/// Fails if the agent would replace what it does not know, or add to it. Returns what stands there; `None` where that is
-/// too large to be looked at, to which it may add all the same.
+/// Fails if the agent would replace or extend unknown contents. Returns the current contents; `None` if the file is too
+/// large to read, in which case appending is still allowed.
 async fn known(file: &EditedFile, args: &Args, cx: &ToolCx) -> Result<Option<Vec<u8>>, ToolError> {
     match cx.sandbox.read(&args.path, MAX_FILE_BYTES).await {
         Ok(bytes) if bytes.is_empty() => Ok(Some(bytes)),

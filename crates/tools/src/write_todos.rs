@@ -1,12 +1,12 @@
-//! The agent's own list of what is to be done.
+//! The agent's own to-do list.
 
 use pudu_base::{Todo, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Maximum number of entries of a list.
+/// Maximum number of entries in a list.
 const MAX_TODOS: usize = 100;
-/// An entry is no longer, in characters.
+/// Maximum length of an entry, in characters.
 const MAX_ENTRY_CHARS: usize = 1_000;
 
 pub(crate) struct WriteTodos;

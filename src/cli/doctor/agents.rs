@@ -1,4 +1,4 @@
-//! Whether the custom agents can answer, and whether those that accounts name are there.
+//! Checks whether the custom agents can answer, and whether the agents named by bots exist.
 
 use crate::cli::missing_agents;
 use pudu_channels::Check;
@@ -10,7 +10,7 @@ use pudu_config::{AccountPolicy, Choosing, HotConfig, LoadedConfig, ModelConfig,
 use pudu_daemon::agent;
 use pudu_dispatch::connections;
 
-/// Looks at each agent, and at whom each account lets answer.
+/// Checks each agent and the agents of each bot.
 pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let (roster, groups) = (agents.list(), agent::groups(&loaded.config.hot));
@@ -48,7 +48,7 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     checks
 }
 
-/// Returns the people who may change shared agents, the lead agent among them.
+/// Returns the users who may change shared agents, including the lead agent.
 fn changers(hot: &HotConfig) -> String {
     let of_account = |(account, policy): (&String, &AccountPolicy)| {
         let ids: Vec<&str> = policy.approvers.iter().map(String::as_str).collect();

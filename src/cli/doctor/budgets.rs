@@ -1,4 +1,4 @@
-//! Whether budgets are used up or too small, so that somebody gets no answer.
+//! Checks for budgets that are used up, or too small for any answer.
 
 use crate::cli::usage;
 use anyhow::{Result, anyhow};
@@ -12,10 +12,10 @@ use pudu_config::{Config, LoadedConfig, Start};
 use pudu_daemon::{agent, machine::Machine, skills};
 use pudu_gateway as gateway;
 
-/// So many budgets are named.
+/// Maximum number of budgets named in a finding.
 const MAX_NAMED: usize = 10;
 
-/// Looks at the budgets, if there are any.
+/// Checks the budgets, if any are configured.
 pub(super) async fn check(start: &Start, loaded: &LoadedConfig, machine: &Machine) -> Vec<Check> {
     if loaded.config.hot.budgets.limits.is_empty() {
         return Vec::new();

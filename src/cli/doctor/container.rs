@@ -1,11 +1,11 @@
-//! Whether containers can be made, and whether commands stay in them.
+//! Checks whether containers can be created and confine commands.
 
 use super::{Check, Scratch, mounts, verdict};
 use pudu_client::containers::{self, ExecMethod, prove};
 use pudu_config::{DockerConfig, HotConfig};
 use pudu_daemon::machine::Machine;
 
-/// Asks the engine, makes a container, and tries to get out of it.
+/// Checks the engine, creates a container and attempts to escape from it.
 pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotConfig) -> Vec<Check> {
     let settings = machine.settings(docker, hot);
     let found = match containers::DockerEngine::new(settings.clone()).look().await {
@@ -34,7 +34,7 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotCon
             "take an image with a shell and `api: exec` if strangers write",
         ));
     }
-    // A container is not tried before somebody has fetched the image: that can take minutes.
+    // No container is created before the image has been pulled, because that can take minutes.
     if found.image {
         checks.push(tried(machine, settings).await);
     }
@@ -42,7 +42,7 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotCon
 }
 
 async fn tried(machine: &Machine, settings: containers::DockerSettings) -> Check {
-    // In the home, which the engine sees if it sees the folders of threads.
+    // In the home: an engine that sees the threads' folders sees this folder too.
     let Ok(folder) = Scratch::make(machine.folders.home()) else {
         return Check::bad("escape", "nothing can be written to the home folder", "make room");
     };

@@ -1,4 +1,4 @@
-//! Whether those who make sandboxes elsewhere do, and whether commands stay in them.
+//! Checks whether the sandbox provisioner works and its sandboxes confine commands.
 
 use super::{Check, verdict};
 use pudu_client::{
@@ -9,15 +9,15 @@ use pudu_config::HotConfig;
 use pudu_daemon::machine::Machine;
 use std::time::Duration;
 
-/// The thread whose sandbox is tried.
+/// ID of the thread used for the check.
 const PATIENT: &str = "pudu-doctor";
-/// A sandbox is there after this: an image may have to be fetched.
+/// Timeout to create a sandbox, including pulling an image.
 const MAKING: Duration = Duration::from_secs(300);
-/// A command that only looks around is given so long.
+/// Timeout of a command that only inspects the sandbox.
 const LOOKING: Duration = Duration::from_secs(20);
 const MEND: &str = "see docs/sandbox.md";
 
-/// Asks whoever makes sandboxes, has one made, runs a command in it, and tries to get out. It is gone after this.
+/// Checks the provisioner, creates a sandbox, runs a command in it, attempts to escape, and deletes the sandbox.
 pub(super) async fn check(
     machine: &Machine,
     hot: &HotConfig,
@@ -32,7 +32,7 @@ pub(super) async fn check(
     checks.extend(tried(machine, hot).await);
     machine.close().await;
     let folder = machine.folders.home().join("users/default/threads").join(PATIENT);
-    // What is left of it harms nobody.
+    // A leftover folder is harmless.
     tokio::fs::remove_dir_all(folder).await.ok();
     checks
 }

@@ -1,11 +1,11 @@
-//! Whether the MCP servers start and have tools.
+//! Checks whether the MCP servers start and offer tools.
 
 use pudu_channels::Check;
 use pudu_client::mcp::Skipped;
 use pudu_config::{LoadedConfig, Start};
 use pudu_daemon::servers::{self, TriedServers};
 
-/// Starts each server for a moment; nothing is said where there are none.
+/// Starts each server briefly. Returns no findings if there are no servers.
 pub(super) async fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let help = "see docs/extensions.md";
     let tried = servers::try_servers(start, loaded.report.file.as_deref()).await;

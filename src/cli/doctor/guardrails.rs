@@ -1,10 +1,10 @@
-//! Guardrails: each provider is tried.
+//! Checks each guardrail provider.
 
 use pudu_channels::Check;
 use pudu_config::GuardrailsConfig;
 use pudu_daemon::agent;
 
-/// Tries the providers that are configured.
+/// Checks the configured providers.
 pub(super) async fn check(config: &GuardrailsConfig) -> Vec<Check> {
     let guards = match agent::guardrails(config) {
         Ok(guards) => guards,

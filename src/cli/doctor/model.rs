@@ -1,5 +1,5 @@
-//! Whether a model's provider can be reached, is a model's API, and takes the key: its list of models is asked for,
-//! which costs nothing. A provider without such a list is asked something empty, which costs nothing either.
+//! Checks whether a model's provider is reachable, offers a model API and accepts the key. It requests the list of
+//! models, or sends an empty request if there is no list. Neither costs anything.
 
 use pudu_channels::Check;
 use pudu_client::{
@@ -12,12 +12,12 @@ use pudu_client::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a provider may take to answer.
+/// Timeout of a request to a provider.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a list of models, in bytes.
 const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 
-/// Looks at one model.
+/// Checks one model.
 pub(super) async fn check(settings: &ModelSettings) -> Check {
     let what = format!("model {}", settings.name);
     let Ok(http) = net::client() else {
@@ -55,19 +55,19 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
 
 /// Kind of server at an address.
 enum ServerKind {
-    /// A model's API, which takes the key.
+    /// A model API that accepts the key.
     Api,
-    /// One that does not.
+    /// A server that rejects the key.
     Refused,
-    /// Something that fails, with this status.
+    /// A server that fails with this status.
     Broken(u16),
-    /// Something else, or nothing.
+    /// No model API.
     NoApi,
 }
 
-/// Looks for an API.
+/// Determines the kind of server.
 async fn look(http: &Client, settings: &ModelSettings) -> Result<ServerKind, Error> {
-    // A key that no header can carry is one that the provider would refuse.
+    // A provider would also reject a key that is not a valid header value.
     let (Ok(list), Ok(empty)) = (settings.list_request(http), settings.empty_request(http)) else {
         return Ok(ServerKind::Refused);
     };
@@ -79,14 +79,14 @@ async fn look(http: &Client, settings: &ModelSettings) -> Result<ServerKind, Err
         return Ok(ServerKind::Api);
     }
     let chat = ask(empty).await?;
-    // Who says in JSON what is wrong with an empty question knows questions. That of a path that is not there is
-    // 404, whoever says it.
+    // A server that rejects an empty request with a JSON error is a model API, unless the status says that the path
+    // does not exist.
     let is_api =
         is_json(&chat) && chat.status().is_client_error() && !matches!(chat.status().as_u16(), 404 | 405);
     Ok(told(&chat).unwrap_or(if is_api { ServerKind::Api } else { ServerKind::NoApi }))
 }
 
-/// Returns what a status alone tells.
+/// Returns the kind if the status alone determines it.
 fn told(answer: &Response) -> Option<ServerKind> {
     match answer.status().as_u16() {
         401 | 403 => Some(ServerKind::Refused),
@@ -99,7 +99,7 @@ async fn ask(request: RequestBuilder) -> Result<Response, Error> {
     request.timeout(REQUEST_TIMEOUT).send().await
 }
 
-/// Reads an answer, as far as a list of models may be long.
+/// Reads at most [`MAX_LIST_BYTES`] of a response.
 async fn start_of(mut answer: Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while body.len() <= MAX_LIST_BYTES
@@ -110,7 +110,7 @@ async fn start_of(mut answer: Response) -> Result<Vec<u8>, Error> {
     Ok(body)
 }
 
-/// Returns whether JSON is a list of models: some servers say with 200 that there is no such path.
+/// Returns whether JSON is a list of models. Some servers answer unknown paths with 200.
 fn is_list(body: &[u8]) -> bool {
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
     ["data", "models"].iter().any(|key| told.get(key).is_some_and(Value::is_array))

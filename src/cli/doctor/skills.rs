@@ -1,11 +1,11 @@
-//! Whether the skills can be read.
+//! Checks whether the skills can be read.
 
 use pudu_channels::Check;
 use pudu_client::skills::BrokenSkill;
 use pudu_config::{LoadedConfig, Start};
 use pudu_daemon::skills;
 
-/// Counts the skills, and names each that is broken.
+/// Counts the skills and names each broken one.
 pub(super) fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let catalog = match skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref()) {
         Ok(skills) => skills.read(),

@@ -1,4 +1,4 @@
-//! Whether the store can be opened. One that a daemon works with is left to it.
+//! Checks whether the store can be opened. A store in use by a daemon is left alone.
 
 use anyhow::Result;
 use pudu_channels::Check;
@@ -6,7 +6,7 @@ use pudu_config::{Backend, LoadedConfig};
 use pudu_daemon::store;
 use pudu_kit::home;
 
-/// Opens the store, and closes it again.
+/// Opens the store and closes it again.
 pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     let fixed = &loaded.config.fixed;
     let words = store::describe(&fixed.database.backend);

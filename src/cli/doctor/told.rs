@@ -1,4 +1,4 @@
-//! Findings, as a person reads them while the rest is being looked at.
+//! Findings, printed while other checks are still running.
 
 use pudu_channels::{Check, CheckResult};
 use pudu_client::net::scrub;
@@ -10,9 +10,9 @@ use std::{
 /// The findings so far, by group.
 pub(super) struct Findings {
     pub(super) groups: Vec<(String, Vec<Check>)>,
-    /// Whether they are written as they come.
+    /// Whether findings are printed as they are added.
     aloud: bool,
-    /// Whether the last line says what is waited for.
+    /// Whether the last line names the pending check.
     waiting: bool,
 }
 
@@ -21,7 +21,7 @@ impl Findings {
         Self { groups: Vec::new(), aloud, waiting: false }
     }
 
-    /// Adds what was found to its group, which is begun where it is another one than before.
+    /// Adds findings to a group. Starts a new group if the name differs from the previous one.
     pub(super) fn add(&mut self, group: &str, checks: Vec<Check>) {
         let clear = if std::mem::take(&mut self.waiting) { "\r\x1b[K" } else { "" };
         if checks.is_empty() {
@@ -51,13 +51,13 @@ impl Findings {
     fn write(&self, words: &str) {
         if self.aloud {
             let mut out = io::stdout();
-            // A reader that has gone wants no more; the exit code tells how it went all the same.
+            // A closed pipe is no failure: the exit code still reports the result.
             out.write_all(words.as_bytes()).and_then(|()| out.flush()).ok();
         }
     }
 }
 
-/// One line a check, and one more for the mend of what fails.
+/// Formats one line per check, and a second line with the fix of a failed check.
 pub(super) fn lines(checks: &[Check]) -> String {
     let mut out = String::new();
     for Check { what, found } in checks {

@@ -1,5 +1,5 @@
-//! A simulated all-in-one sandbox: its HTTP API for commands and files, true to its published description in paths,
-//! shapes and the life of a command. Commands really run.
+//! A simulated all-in-one sandbox: its HTTP API for commands and files, faithful to its published description in paths,
+//! shapes and the lifecycle of commands. Commands really run.
 //!
 //! Deliberately absent: the browser, the notebooks, the desktop, and terminals (`/v1/shell`).
 
@@ -28,21 +28,21 @@ use std::{
 };
 use tokio::process::Command;
 
-/// The home of the image's user; put together, because it is nobody's here.
+/// Home of the image's user; concatenated, because no such user exists here.
 const HOME: &str = concat!("/ho", "me/gem");
-/// The largest request that is read.
+/// Maximum size of a request, in bytes.
 const BODY: usize = 64 << 20;
 
-/// Where commands run and files lie.
+/// Where commands run and files are stored.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// In a container, as the user of the image.
     Cell(u32, Arc<Plan>),
-    /// On this machine, in a folder: for playing by hand and for clients of others.
+    /// On this machine, in a folder: for manual use and for other clients.
     Here(PathBuf),
 }
 
-/// A running API. It ends with its last handle.
+/// A running API. It stops with its last handle.
 #[derive(Clone, Debug)]
 pub struct Aio {
     world: Arc<World>,
@@ -59,18 +59,18 @@ struct World {
 }
 
 impl Aio {
-    /// Starts one whose commands run on this machine, in a folder, on a free port of loopback.
+    /// Starts one whose commands run on this machine, in a folder, on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(folder: PathBuf) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Place::Here(folder)).await
     }
 
-    /// Starts one on a port of loopback.
+    /// Starts one on a loopback port.
     ///
     /// # Errors
-    /// When the port cannot be had.
+    /// When the port is not available.
     pub async fn start_on(port: u16, folder: PathBuf) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Place::Here(folder)).await
     }
@@ -88,7 +88,7 @@ impl Aio {
         Ok(Self { world, server: Arc::new(server) })
     }
 
-    /// The address of the API.
+    /// Returns the address of the API.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
@@ -98,23 +98,23 @@ impl Aio {
         self.server.address().port()
     }
 
-    /// Everything that was asked, in order: the path and the body.
+    /// Returns all requests, in order: the path and the body.
     #[must_use]
     pub fn asked(&self) -> Vec<(String, Value)> {
         locked(&self.world.asked).clone()
     }
 
-    /// Answers the next request for a path with a status and this very body.
+    /// Answers the next request for a path with this status and body.
     pub fn fail(&self, path: &str, status: u16, body: &str) {
         locked(&self.world.troubles).push((path.to_owned(), status, body.to_owned()));
     }
 
-    /// Answers nothing any more, and hangs up instead.
+    /// Closes all further connections without a response.
     pub fn fall_silent(&self) {
         *locked(&self.world.silent) = true;
     }
 
-    /// How many sessions are open.
+    /// Returns the number of open sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
         locked(&self.world.sessions).len()
@@ -126,7 +126,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Place {
-    /// Returns what starts a process there.
+    /// Returns a command that starts a process there.
     fn command(&self, words: &[&str], environment: &[String], folder: &str) -> Command {
         match self {
             Self::Cell(pid, plan) => {
@@ -148,7 +148,7 @@ impl Place {
     }
 }
 
-/// An answer of the API: whether it was done, and what came of it.
+/// A response of the API: whether it succeeded, and its data.
 fn told(data: impl Into<Value>) -> Response {
     let data: Value = data.into();
     Json(json!({"success": true, "message": "Operation successful", "data": data, "hint": null}))
@@ -159,7 +159,7 @@ fn not_done(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({"success": false, "message": message, "data": null, "hint": null}))).into_response()
 }
 
-/// What the framework answers when a body is not of the documented shape.
+/// The framework's response to a body of the wrong shape.
 fn invalid(field: &str) -> Response {
     let detail = json!([{"loc": ["body", field], "msg": "Field required", "type": "missing"}]);
     (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"detail": detail}))).into_response()
@@ -208,7 +208,7 @@ fn not_found() -> Response {
     (StatusCode::NOT_FOUND, Json(json!({"detail": "Not Found"}))).into_response()
 }
 
-/// This one has no `data`: what it says lies beside it.
+/// This response has no `data`: its fields are at the top.
 fn about() -> Response {
     let system = json!({
         "os": "linux", "os_version": "22.04", "arch": "x86_64", "user": "gem", "home_dir": HOME,

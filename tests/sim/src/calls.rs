@@ -1,10 +1,10 @@
-//! The record of what the bot asked and what it got.
+//! The record of the bot's calls and their responses.
 
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use tokio::time::Instant;
 
-/// How many calls are kept; the counters go on.
+/// Maximum number of stored calls; the counters continue.
 const KEPT: usize = 10_000;
 
 /// One call of a method.
@@ -12,30 +12,30 @@ const KEPT: usize = 10_000;
 pub struct Call {
     /// Its number, from 1, over all methods.
     pub n: u64,
-    /// When it came.
+    /// Time of the call.
     pub at: Instant,
-    /// The method as documented, whatever case it was written in.
+    /// The documented name of the method, whatever case the client used.
     pub method: String,
-    /// What was asked. A file is its name and size.
+    /// Parameters. A file is recorded as its name and size.
     pub params: Map<String, Value>,
-    /// How it went.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// How a call went.
+/// Outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It is under way.
+    /// The call is in progress.
     Running,
     /// The result that was sent.
     Answered(Value),
     /// The error that was sent.
     Refused(u16, String),
-    /// It was done, but the answer was made unreadable.
+    /// The call took effect, but its response was made unreadable.
     Garbled,
-    /// The connection was closed without an answer; whether it was done before.
+    /// The connection was closed without a response.
     Cut {
-        /// Whether what was asked is done.
+        /// Whether the call took effect.
         done: bool,
     },
     /// The client closed the connection first.

@@ -1,6 +1,5 @@
-//! Processes that see another root, other processes and no network: what a simulated container is made of. Linux's
-//! own tools do it (`unshare`, `mount`, `nsenter`, `setpriv`), so that what a test sees in a container is what the
-//! kernel shows there.
+//! Processes with another root file system, their own process IDs and no network: the base of a simulated container. It
+//! uses Linux's own tools (`unshare`, `mount`, `nsenter`, `setpriv`), so that a test sees the kernel's real behavior.
 //!
 //! Deliberately absent: limits of memory and processors, and the image's own files: every container has this machine's
 //! programs, read-only.
@@ -18,17 +17,17 @@ use tokio::{
 
 /// Builds the root, and waits for the container's own process.
 const SETUP: &str = include_str!("cell.sh");
-/// Joins the users of the container's own process, the child of the first one.
+/// Joins the user namespace of the container's own process, the child of the first one.
 const JOIN: &str = "read child rest < /proc/1/task/1/children
 while [ \"$(readlink /proc/$child/ns/user)\" = \"$(readlink /proc/self/ns/user)\" ]; do sleep 0.01; done
 exec nsenter --target \"$child\" --user --preserve-credentials \"$@\"";
-/// What every image has.
+/// Environment of every image.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a cell is made of.
+/// Specification of a cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
-    /// Source, target, and whether it may only be read.
+    /// Source, target, and whether it is read-only.
     pub(crate) binds: Vec<(String, String, bool)>,
     /// The first process.
     pub(crate) command: Vec<String>,
@@ -38,9 +37,9 @@ pub(crate) struct Plan {
     pub(crate) folder: String,
     pub(crate) network: bool,
     pub(crate) read_only: bool,
-    /// Whether its processes have the rights of root.
+    /// Whether its processes have root's capabilities.
     pub(crate) capable: bool,
-    /// Whether the command is the first process itself, and not the child of one that buries the dead.
+    /// Whether the command is the first process itself, instead of the child of a reaper.
     pub(crate) first: bool,
 }
 
@@ -48,16 +47,16 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Cell {
     outer: Child,
-    /// The first process, as this machine knows it.
+    /// PID of the first process on this machine.
     pub(crate) pid: u32,
     _root: tempdir::Folder,
 }
 
 impl Cell {
-    /// Starts one; returns when its root is built.
+    /// Starts a cell; returns when its root is built.
     pub(crate) async fn start(plan: &Plan) -> io::Result<Self> {
         let root = tempdir::Folder::make()?;
-        // It ends with the thread that starts it, however that ends.
+        // It ends with the thread that started it, in any case.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig=KILL", "unshare"]);
         command.args([
@@ -100,23 +99,23 @@ impl Cell {
         Ok(Self { outer, pid, _root: root })
     }
 
-    /// Whether its first process still is.
+    /// Returns whether its first process is running.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.outer.try_wait(), Ok(None))
     }
 
-    /// Ends it with all that runs in it.
+    /// Ends it with all its processes.
     pub(crate) async fn end(&mut self) -> Option<ExitStatus> {
         self.outer.start_kill().ok();
         let status = self.outer.wait().await.ok();
-        // The kernel ends the others of its kind after it.
+        // The kernel then ends the other processes of the namespace.
         while std::path::Path::new(&format!("/proc/{}", self.pid)).exists() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         status
     }
 
-    /// Returns what starts another process in it.
+    /// Returns a command that starts another process in it.
     pub(crate) fn command(
         pid: u32,
         plan: &Plan,
@@ -140,12 +139,12 @@ impl Cell {
     }
 }
 
-/// Returns the words that give a process its rights, its environment and its folder.
+/// Returns the arguments that set a process's capabilities, environment and folder.
 fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: bool) -> Vec<String> {
     let mut words = Vec::new();
     if let Some((own, group)) = user.split_once(':').filter(|_| !is_root()) {
-        // Who is not root here can be nobody else, but can be called so; all of one container in the same way, so
-        // that they see each other.
+        // An unprivileged user cannot change the user but can map it to another name; all processes of one container
+        // use the same mapping, so that they see each other.
         if first || user != plan.user {
             words.extend(["unshare", "--user"].map(str::to_owned));
             words.extend([format!("--map-user={own}"), format!("--map-group={group}")]);
@@ -153,7 +152,7 @@ fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: b
             words.extend(["/bin/sh", "-c", JOIN, "join"].map(str::to_owned));
         }
     }
-    // Who becomes somebody else is forgotten by the signal that comes when `unshare` ends.
+    // Changing the user clears the signal that is sent when `unshare` ends.
     words.extend(["setpriv", "--pdeathsig=keep"].map(str::to_owned));
     if let Some((user, group)) = user.split_once(':').filter(|_| is_root()) {
         words.extend([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
@@ -161,7 +160,7 @@ fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: b
     if !plan.capable {
         words.extend(["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"].map(str::to_owned));
     }
-    // Later ones count, as in an engine.
+    // Later values take precedence, as in an engine.
     let mut named = BTreeMap::new();
     for pair in [PATH.to_owned()].iter().chain(environment) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -194,7 +193,7 @@ fn child_of(pid: u32) -> io::Result<u32> {
 }
 
 mod tempdir {
-    //! A folder that is gone when nobody needs it any more.
+    //! A folder that is removed on drop.
 
     use std::{io, path::PathBuf};
 

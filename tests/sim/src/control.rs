@@ -1,6 +1,5 @@
-//! A platform's people, played over HTTP: for scripts, official clients and playing by hand. JSON in, JSON
-//! out, under `/sim/`. The same for every platform that keeps to [`Platform`]; Telegram, which came first,
-//! has its own.
+//! Controls a platform's users over HTTP, for scripts, official clients and manual use. JSON in, JSON out, under
+//! `/sim/`. The same for every implementation of [`Platform`]; Telegram, which came first, has its own.
 
 use crate::{
     Fault,
@@ -19,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 type People = State<Arc<dyn Platform>>;
 type Told = Result<Json<Value>, (StatusCode, String)>;
 
-/// The routes of the control.
+/// Routes of the control.
 pub(crate) fn router(platform: Arc<dyn Platform>) -> Router {
     Router::new()
         .route("/sim/people", post(person))

@@ -1,9 +1,9 @@
-//! A DingTalk server with one app and its robot, true to the documented behaviour: both hosts, the stream,
-//! the sessions' addresses and the cards on one port.
+//! A DingTalk server with one app and its robot, faithful to the documented behavior: both hosts, the stream, session
+//! webhooks and cards on one port.
 //!
-//! The bot talks to [`DingTalk::url`]; a test plays the people through [`Platform`] and breaks things through
-//! the handle. Deliberately absent: HTTP callbacks, interactive cards of the older kind, pinned cards, work
-//! notices, contacts, and every API that a chat bot does not need; a call of one is answered as unknown.
+//! The bot talks to [`DingTalk::url`]; a test controls the users through [`Platform`] and causes failures through the
+//! handle. Deliberately absent: HTTP callbacks, interactive cards of the older kind, pinned cards, work notices,
+//! contacts, and every API that a chat bot does not need; a call of one is answered as unknown.
 
 mod cards;
 mod error;
@@ -35,29 +35,29 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use world::World;
 pub use world::{Options, Standing};
 
-/// The server's inside.
+/// Internals of the server.
 pub(crate) type Core = Stage<World>;
 
-/// The handle of a running server. Clones are the same server; it ends with the last.
+/// Handle of a running server. Clones share the server, which stops with the last one.
 #[derive(Clone)]
 pub struct DingTalk {
     core: Arc<Core>,
-    /// None in the handle that the server's own control holds: it must not keep the server alive.
+    /// `None` in the handle of the server's own control, which must not keep the server alive.
     _running: Option<Arc<Running>>,
 }
 
-/// What ends with the last handle.
+/// Resources that end with the last handle.
 struct Running {
     _server: Server,
-    /// Ends the sockets and the courier, which outlive the requests that began them.
+    /// Ends the sockets and the courier, which outlive their requests.
     _stop: DropGuard,
 }
 
 impl DingTalk {
-    /// Starts a server on a free port of loopback.
+    /// Starts a server on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(options: Options) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
     }
@@ -65,7 +65,7 @@ impl DingTalk {
     /// Starts a server on a given address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
         let core = Arc::new(Core::new(World::new(options)));
         let stop = CancellationToken::new();
@@ -80,24 +80,24 @@ impl DingTalk {
         Ok(Self { core, _running: Some(Arc::new(running)) })
     }
 
-    /// The address to configure for both hosts, without a slash at the end.
+    /// Returns the address to configure for both hosts, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.core.look(|world| world.url.clone())
     }
 
-    /// How the platform is set up.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> Options {
         self.core.look(|world| world.options.clone())
     }
 
-    /// Adds a person from outside the organisation: no staff id, so that no robot message reaches them.
+    /// Adds a user from outside the organization: without a staff ID, robot messages cannot reach them.
     pub fn outsider(&self, name: &str) -> String {
         self.core.act(|world| world.add_person(name, false))
     }
 
-    /// Sets what becomes of messages that the robot sends to a person.
+    /// Sets the fate of messages that the robot sends to a user.
     pub fn standing(&self, person: &str, standing: Standing) {
         self.core.act(|world| {
             let found = world.people.iter_mut().filter(|one| one.id() == person);
@@ -105,12 +105,12 @@ impl DingTalk {
         });
     }
 
-    /// A person sends a message with a body of a test's own making, for kinds that people here cannot cause.
+    /// Sends a user's message with a custom body, for kinds that users here cannot cause.
     pub fn post(&self, words: &Words, body: &Value) -> String {
         self.core.act(|world| world.post(words, body))
     }
 
-    /// Tells the bot of an event of a test's own making.
+    /// Tells the bot of an event that the test specifies.
     pub fn tell(&self, kind: &'static str, topic: &'static str, data: Value) {
         self.core.act(|world| {
             let of = format!("own-{}", world.fresh());
@@ -118,39 +118,39 @@ impl DingTalk {
         });
     }
 
-    /// Announces that the sockets end; the platform is silent on them from now on.
+    /// Announces the end of the sockets; the platform is silent on them from now on.
     pub fn disconnect(&self) {
         self.core.act(World::disconnect);
     }
 
-    /// Pings every socket now.
+    /// Pings every socket.
     pub fn ping(&self) {
         self.core.act(World::ping_now);
     }
 
-    /// Makes the sockets go deaf and dumb while they stay open, as a lost route does.
+    /// Stops all traffic on open sockets, like a lost route.
     pub fn freeze(&self) {
         self.core.act(World::freeze_links);
     }
 
-    /// How many sockets take events.
+    /// Returns the number of sockets that accept events.
     #[must_use]
     pub fn sockets(&self) -> usize {
         self.core.look(|world| world.links.len())
     }
 
-    /// How many events wait for an acknowledgement.
+    /// Returns the number of unacknowledged events.
     #[must_use]
     pub fn unacknowledged(&self) -> usize {
         self.core.look(|world| world.deliveries.len())
     }
 
-    /// Sets after how long an event that was not acknowledged comes again; `None` is never.
+    /// Sets the time after which an unacknowledged event is repeated; `None` is never.
     pub fn repeat(&self, after: Option<Duration>) {
         self.core.act(|world| world.options.repeat = after);
     }
 
-    /// Takes a permission from the app, or gives it back.
+    /// Revokes a permission of the app, or restores it.
     pub fn permit(&self, scope: &str, given: bool) {
         self.core.act(
             |world| {
@@ -159,64 +159,64 @@ impl DingTalk {
         );
     }
 
-    /// Lets so many calls of one API pass in a second; `None` is all.
+    /// Limits the calls of one API per second; `None` is unlimited.
     pub fn limit_qps(&self, most: Option<u32>) {
         self.core.act(|world| world.qps = most);
     }
 
-    /// Leaves so many calls to the month; `None` is without end.
+    /// Limits the remaining calls of the month; `None` is unlimited.
     pub fn limit_month(&self, left: Option<u64>) {
         self.core.act(|world| world.month = left);
     }
 
-    /// Bans the bot's address, or lets it in again.
+    /// Bans the bot's address, or lifts the ban.
     pub fn ban(&self, banned: bool) {
         self.core.act(|world| world.banned = banned);
     }
 
-    /// Makes the next so many cards fail to be delivered, under an answer that says HTTP 200.
+    /// Makes the delivery of the next `count` cards fail, with HTTP 200.
     pub fn lose_cards(&self, count: u32) {
         self.core.act(|world| world.undelivered = count);
     }
 
-    /// Lets cards hold so many characters; `None` is any number.
+    /// Limits the characters of a card; `None` is unlimited.
     pub fn limit_card(&self, most: Option<usize>) {
         self.core.act(|world| world.card_limit = most);
     }
 
-    /// Lets nobody say a word any more: what holds it is refused for good.
+    /// Permanently refuses texts that contain a word.
     pub fn forbid(&self, word: &str) {
         self.core.act(|world| world.taboo = Some(word.to_owned()));
     }
 
-    /// Makes the access token that was handed out worthless.
+    /// Invalidates the current access token.
     pub fn expire_token(&self) {
         self.core.act(|world| world.token = None);
     }
 
-    /// Makes the addresses at which messages may be answered worthless.
+    /// Invalidates all session webhooks.
     pub fn expire_sessions(&self) {
         self.core.act(|world| world.sessions.clear());
     }
 
-    /// Gives the app another secret.
+    /// Changes the app's secret.
     pub fn change_secret(&self, secret: &str) {
         self.core.act(|world| world.options.client_secret = secret.to_owned());
     }
 
-    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    /// Holds the nth call of a method from now on, before or after its effect, until it is released.
     #[must_use]
     pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
         self.core.act(|world| world.books.faults.hold(method, nth, when))
     }
 
-    /// How often a method was called.
+    /// Returns the number of calls of a method.
     #[must_use]
     pub fn count(&self, method: &str) -> u64 {
         self.core.look(|world| world.books.calls.count(method))
     }
 
-    /// Waits until a socket is open to which no end was announced. False when none is in time.
+    /// Waits until a socket without an announced end is open. Returns `false` on timeout.
     pub async fn renewed(&self, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         while self.core.look(|world| world.lasting_links()) == 0 {
@@ -228,7 +228,7 @@ impl DingTalk {
         true
     }
 
-    /// Waits until a socket is open that takes events. False when none is in time.
+    /// Waits until a socket that accepts events is open. Returns `false` on timeout.
     pub async fn connected(&self, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         while self.sockets() == 0 {
@@ -247,7 +247,7 @@ impl fmt::Debug for DingTalk {
     }
 }
 
-/// What only this platform does, over HTTP.
+/// DingTalk-specific controls over HTTP.
 fn special(core: &Arc<Core>) -> Router {
     let act = |change: fn(&mut World)| {
         let core = Arc::clone(core);
@@ -262,7 +262,7 @@ fn special(core: &Arc<Core>) -> Router {
         .route("/sim/expire", act(|world| world.token = None))
 }
 
-/// The methods by which words become visible or change.
+/// Methods that show or change messages.
 const SENDS: [&str; 6] = [
     "robot/oToMessages/batchSend",
     "robot/groupMessages/send",

@@ -1,9 +1,9 @@
-//! A Discord with one server ("guild") and one application in it, true to the documented behaviour: REST and
-//! gateway of version 10, interactions, and files.
+//! A Discord server ("guild") with one application, faithful to the documented behavior: REST and gateway of version
+//! 10, interactions, and files.
 //!
-//! The bot talks to [`Discord::url`]; a test plays the people through [`Platform`] and the handle. Deliberately
-//! absent: voice, other bots, forums, private threads, webhooks of other kinds, compression and sharding; a
-//! call of a method that is not known is answered as such and stays in the record.
+//! The bot talks to [`Discord::url`]; a test controls the users through [`Platform`] and the handle. Deliberately
+//! absent: voice, other bots, forums, private threads, webhooks of other kinds, compression and sharding; a call of an
+//! unknown method is answered as such and recorded.
 
 mod ask;
 mod core;
@@ -49,7 +49,7 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The handle of a running server. Clones are the same server; it ends with the last.
+/// Handle of a running server. Clones share the server, which stops with the last one.
 #[derive(Clone)]
 pub struct Discord {
     core: Arc<Core>,
@@ -62,10 +62,10 @@ struct Running {
 }
 
 impl Discord {
-    /// Starts a server on a free port of loopback.
+    /// Starts a server on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(options: Options) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
     }
@@ -73,11 +73,11 @@ impl Discord {
     /// Starts a server on a given address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
         let core = Arc::new(Core::new(World::new(options)));
         let stop = CancellationToken::new();
-        // The control holds a handle that does not keep the server alive: it lives in the server.
+        // The control's handle does not keep the server alive, because it is part of the server.
         let handle = Self { core: Arc::clone(&core), running: None };
         let link = Link { core: Arc::clone(&core), stop: stop.clone() };
         let router = control::router(Arc::new(handle.clone())).merge(play::router(handle));
@@ -87,31 +87,31 @@ impl Discord {
         Ok(Self { core, running: Some(Arc::new(running)) })
     }
 
-    /// The address to configure as the API's, without version and without a slash at the end.
+    /// Returns the address to configure as the API's, without version and without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.core.look(|world| format!("{}/api", world.url))
     }
 
-    /// How it was set up.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> Options {
         self.core.look(|world| world.options.clone())
     }
 
-    /// A person takes one of the commands that the bot registered. False where there is no such command.
+    /// Uses one of the bot's registered commands. Returns `false` if there is no such command.
     pub fn command(&self, chat: &str, person: &str, name: &str, words: &str) -> bool {
         self.core.act(|world| world.command(chat, person, name, words))
     }
 
-    /// The names of the commands that the bot registered.
+    /// Returns the names of the bot's registered commands.
     #[must_use]
     pub fn commands(&self) -> Vec<String> {
         let name = |command: &Value| command["name"].as_str().unwrap_or_default().to_owned();
         self.core.look(|world| world.commands.iter().map(name).collect())
     }
 
-    /// How many interactions the bot did not answer in time.
+    /// Returns the number of interactions that the bot did not answer in time.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         self.core.look(|world| {
@@ -121,14 +121,14 @@ impl Discord {
         })
     }
 
-    /// A person begins a thread from a message; returns its id.
+    /// Starts a user's thread from a message; returns its ID.
     #[must_use]
     pub fn thread(&self, chat: &str, message: &str, person: &str, name: &str) -> String {
         self.core.act(|world| people::open_thread(world, chat, message, name, person));
         message.to_owned()
     }
 
-    /// The threads of a channel: ids and names.
+    /// Returns the threads of a channel: IDs and names.
     #[must_use]
     pub fn threads(&self, chat: &str) -> Vec<(String, String)> {
         self.core.look(|world| {
@@ -146,12 +146,12 @@ impl Discord {
         });
     }
 
-    /// Asks all connections to connect anew.
+    /// Asks all connections to reconnect.
     pub fn ask_to_reconnect(&self) {
         self.to_all(&Frame::Text(json!({"op": 7, "s": null, "t": null, "d": null})));
     }
 
-    /// Tells all connections that their session is not valid.
+    /// Reports to all connections that their session is invalid.
     pub fn invalidate(&self, resumable: bool) {
         self.to_all(&Frame::Text(json!({"op": 9, "s": null, "t": null, "d": resumable})));
         if !resumable {
@@ -168,22 +168,22 @@ impl Discord {
         self.to_all(&Frame::Close(code, "as a test wanted"));
     }
 
-    /// Sends all connections a frame of a test's own making.
+    /// Sends all connections a frame that the test specifies.
     pub fn frame(&self, frame: &Value) {
         self.to_all(&Frame::Text(frame.clone()));
     }
 
-    /// Tells the bot of an event of a test's own making.
+    /// Tells the bot of an event that the test specifies.
     pub fn event(&self, kind: &str, data: &Value) {
         self.core.act(|world| world.tell(kind, data));
     }
 
-    /// Stops answering heartbeats, or begins again: the connection is a zombie.
+    /// Stops answering heartbeats, or resumes: the connection is a zombie.
     pub fn silence(&self, on: bool) {
         self.core.act(|world| world.sessions.deaf = on);
     }
 
-    /// Breaks all connections and forgets their sessions: what is missed now only the history tells.
+    /// Breaks all connections and forgets their sessions: missed messages are only in the history.
     pub fn forget_sessions(&self) {
         self.to_all(&Frame::Drop);
         self.core.act(|world| world.sessions.all.clear());
@@ -193,19 +193,19 @@ impl Discord {
         self.core.act(|world| world.sessions.all.iter().for_each(|session| session.send(frame.clone())));
     }
 
-    /// How many sessions were started and how many were resumed.
+    /// Returns the numbers of started and resumed sessions.
     #[must_use]
     pub fn sessions(&self) -> (u64, u64) {
         self.core.look(|world| (world.sessions.identified, world.sessions.resumed))
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.core.look(|world| world.sessions.all.iter().filter(|session| session.socket.is_some()).count())
     }
 
-    /// Takes a permission away, or gives it back: `SEND_MESSAGES`, `CREATE_PUBLIC_THREADS` and so on.
+    /// Revokes a permission, or restores it: `SEND_MESSAGES`, `CREATE_PUBLIC_THREADS` and so on.
     pub fn permission(&self, name: &str, given: bool) {
         self.core.act(|world| {
             if given {
@@ -216,12 +216,12 @@ impl Discord {
         });
     }
 
-    /// Makes the token useless.
+    /// Invalidates the token.
     pub fn revoke(&self) {
         self.core.act(|world| world.revoked = true);
     }
 
-    /// Lets the bot's role do this on the server.
+    /// Sets the permissions of the bot's role on the server.
     pub fn permit(&self, permissions: u64) {
         self.core.act(|world| world.options.permissions = permissions);
     }
@@ -231,41 +231,41 @@ impl Discord {
         self.core.act(|world| world.options.content_intent = on);
     }
 
-    /// Switches the rate limits on or off.
+    /// Enables or disables the rate limits.
     pub fn pace(&self, on: bool) {
         self.core.act(|world| world.meter.on = on);
     }
 
-    /// Refuses everything for a while, as the limit of the whole bot does.
+    /// Refuses everything for a while, like the global limit.
     pub fn refuse_all(&self, within: Duration) {
         self.core.act(|world| world.meter.closed = Some(Instant::now() + within));
     }
 
-    /// How many calls were refused by 401, 403 or 429; ten thousand in ten minutes ban an address.
+    /// Returns the number of calls refused with 401, 403 or 429; ten thousand in ten minutes ban an address.
     #[must_use]
     pub fn invalid_calls(&self) -> u64 {
         self.core.look(|world| world.meter.invalid)
     }
 
-    /// Lets the addresses of all files grow stale.
+    /// Expires the URLs of all files.
     pub fn age_links(&self) {
         self.core.act(|world| world.link_age += 1);
     }
 
-    /// Whether the bot's token was ever sent to where the files are.
+    /// Returns whether the bot's token was ever sent to the file server.
     #[must_use]
     pub fn token_leaked(&self) -> bool {
         self.core.look(|world| world.leaked)
     }
 
-    /// The signs of typing in a channel: when they came.
+    /// Returns the times of the typing indicators in a channel.
     #[must_use]
     pub fn typing(&self, channel: &str) -> Vec<Instant> {
         self.core
             .look(|world| world.typing.iter().filter(|(of, _)| of == channel).map(|(_, at)| *at).collect())
     }
 
-    /// The reactions of the bot to a message.
+    /// Returns the bot's reactions to a message.
     #[must_use]
     pub fn reactions(&self, chat: &str, message: &str) -> Vec<String> {
         self.core.look(|world| {
@@ -274,7 +274,7 @@ impl Discord {
         })
     }
 
-    /// Whether a message of the bot lets Discord fetch what its links lead to.
+    /// Returns whether a message of the bot lets Discord fetch its links.
     #[must_use]
     pub fn previews(&self, chat: &str, message: &str) -> bool {
         self.core.look(|world| {
@@ -284,18 +284,18 @@ impl Discord {
         })
     }
 
-    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    /// Holds the nth call of a method from now on, before or after its effect, until it is released.
     #[must_use]
     pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
         self.core.act(|world| world.books.faults.hold(method, nth, when))
     }
 
-    /// Makes calls of a method fail with a chance between 0 and 1.
+    /// Makes calls of a method fail with a probability between 0 and 1.
     pub fn fail_often(&self, method: &str, chance: f64, fault: Fault) {
         self.core.act(|world| world.books.faults.fail_often(method, chance, fault));
     }
 
-    /// Makes a call in process with the bot's token; returns status and answer, nothing where it was cut.
+    /// Executes a call in process with the bot's token; returns status and response, nothing if it was cut.
     pub async fn call(&self, verb: &str, path: &str, body: Value) -> (u16, Value) {
         let token = Some(format!("Bot {}", self.options().token));
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -372,7 +372,7 @@ impl Platform for Discord {
         self.to_all(&Frame::Drop);
     }
 
-    /// Events are kept for a session only that was there before.
+    /// Events are only stored for sessions that existed before.
     fn hears(&self) -> bool {
         self.core.look(|world| !world.sessions.all.is_empty())
     }

@@ -1,9 +1,9 @@
-//! A simulated Docker engine: the part of its HTTP API that makes containers, runs commands in them and takes them
-//! away, true to the published specification in paths, versions, shapes, refusals and the framing of output.
-//! Containers really run: see [`crate::cell`] for what they have and what they do not.
+//! A simulated Docker engine: the part of its HTTP API that creates containers, runs commands in them and removes them,
+//! faithful to the published specification in paths, versions, shapes, errors and the framing of output. Containers
+//! really run: see [`crate::cell`] for their abilities and limits.
 //!
-//! Deliberately absent: volumes, building, swarm, logs, terminals, and limits of memory and processors, which are
-//! only remembered.
+//! Deliberately absent: volumes, builds, swarm, logs, terminals, and limits of memory and processors, which are only
+//! recorded.
 
 mod containers;
 mod execs;
@@ -32,21 +32,21 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The newest version of the API that it speaks, and the oldest.
+/// Newest and oldest supported version of the API.
 const VERSIONS: (u32, u32) = (50, 24);
-/// The largest request that is read.
+/// Maximum size of a request, in bytes.
 const BODY: usize = 16 << 20;
 
-/// What the engine is, and what it has when it starts.
+/// Options of the engine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Images that it has.
+    /// Local images.
     pub images: Vec<String>,
-    /// Images that its registry has.
+    /// Images in the registry.
     pub registry: Vec<String>,
     /// Images that serve the all-in-one API.
     pub serving: Vec<String>,
-    /// What `docker info` says of its security.
+    /// Security options in `docker info`.
     pub security: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Options {
     }
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// The method and the path without its version, such as `POST /containers/create`.
@@ -73,18 +73,18 @@ pub struct Asked {
     pub body: Value,
 }
 
-/// What a request is answered with instead.
+/// Failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// A status and an error's message.
     Refuse(u16, String),
-    /// A success with this very body.
+    /// A success with this body.
     Garbage(String),
     /// The connection closes.
     Cut,
 }
 
-/// A simulated engine. It ends with its last handle, and its containers with it.
+/// A simulated engine. It stops with its last handle, together with its containers.
 #[derive(Clone)]
 pub struct Docker {
     world: Arc<World>,
@@ -102,28 +102,28 @@ struct World {
 }
 
 impl Docker {
-    /// Starts one on a free port of loopback.
+    /// Starts one on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(options: Options) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
     }
 
-    /// Starts one at an address of loopback.
+    /// Starts one at a loopback address.
     ///
     /// # Errors
-    /// When the port cannot be had.
+    /// When the port is not available.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
         let (world, router) = Self::world(options);
         let server = Server::start(address, router).await?;
         Ok(Self { world, server: Arc::new(server) })
     }
 
-    /// Starts one on a socket in the file system, as engines are by default.
+    /// Starts one on a socket in the file system, the default of engines.
     ///
     /// # Errors
-    /// When the socket cannot be made.
+    /// When the socket cannot be created.
     pub fn start_at(socket: &Path, options: Options) -> io::Result<Self> {
         let (world, router) = Self::world(options);
         let server = Server::start_at(socket, router)?;
@@ -144,24 +144,24 @@ impl Docker {
         (world, router)
     }
 
-    /// The address to give as `DOCKER_HOST`.
+    /// Returns the address for `DOCKER_HOST`.
     #[must_use]
     pub fn host(&self) -> String {
         format!("tcp://{}", self.server.address())
     }
 
-    /// Everything that was asked, in order.
+    /// Returns all requests, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         locked(&self.world.asked).clone()
     }
 
-    /// Answers the next request whose method and path begin so with trouble.
+    /// Makes the next request with this prefix of method and path fail.
     pub fn fail(&self, what: &str, trouble: Trouble) {
         locked(&self.world.troubles).push((what.to_owned(), trouble));
     }
 
-    /// The names of the containers that run, sorted.
+    /// Returns the names of the running containers, sorted.
     #[must_use]
     pub fn running(&self) -> Vec<String> {
         let all: Vec<_> = locked(&self.world.containers).values().cloned().collect();
@@ -171,7 +171,7 @@ impl Docker {
         names
     }
 
-    /// Ends a container's first process, as a crash would.
+    /// Ends a container's first process, like a crash.
     pub async fn crash(&self, name: &str) {
         let found = locked(&self.world.containers).get(name).cloned();
         if let Some(container) = found {
@@ -179,15 +179,15 @@ impl Docker {
         }
     }
 
-    /// The API that a container serves, if it does.
+    /// Returns the API that a container serves, if any.
     #[must_use]
     pub fn api(&self, name: &str) -> Option<Aio> {
         let found = locked(&self.world.containers).get(name).cloned();
         found.and_then(|container| container.served())
     }
 
-    /// What a container's processes are, by their command lines; its first process and what the engine itself starts
-    /// there are among them.
+    /// Returns the command lines of a container's processes, including its first process and those started by the
+    /// engine.
     #[must_use]
     pub fn processes(&self, name: &str) -> Vec<String> {
         let found = locked(&self.world.containers).get(name).cloned();
@@ -199,7 +199,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How the engine says what it does not do.
+/// Returns the engine's error for an unsupported request.
 fn refuse(status: StatusCode, message: impl Into<String>) -> Response {
     (status, Json(json!({"message": message.into()}))).into_response()
 }
@@ -208,7 +208,7 @@ fn id() -> String {
     format!("{:032x}{:032x}", fastrand::u128(..), fastrand::u128(..))
 }
 
-/// A request as the parts look at it.
+/// A parsed request.
 struct Call {
     world: Arc<World>,
     query: BTreeMap<String, String>,
@@ -273,7 +273,7 @@ async fn serve(State(world): State<Arc<World>>, mut request: Request<Body>) -> R
     }
 }
 
-/// Takes the version off a path; a version that the engine does not speak is refused.
+/// Removes the version from a path; an unsupported version is refused.
 fn unversioned(path: &str) -> Result<&str, String> {
     let Some((version, rest)) = path.strip_prefix("/v1.").and_then(|rest| rest.split_once('/')) else {
         return Ok(path);

@@ -1,4 +1,4 @@
-//! What goes wrong, and when: rules that pick calls, and stops at which a test takes over.
+//! Planned failures: rules that match calls, and stops at which a test takes over.
 
 use crate::{
     calls::Call,
@@ -6,44 +6,44 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A failure of the platform or of the way to it.
+/// A failure of the platform or of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// 429 with so many seconds to wait; no effect.
+    /// 429 with this number of seconds to wait; no effect.
     TooMany(u64),
-    /// An error answer in the platform's form; no effect.
+    /// An error response in the platform's format; no effect.
     Refused(u16, String),
-    /// 500 in the platform's form; no effect.
+    /// 500 in the platform's format; no effect.
     Internal,
-    /// 502 with a page of HTML, as a proxy answers; no effect.
+    /// 502 with an HTML page, like a proxy; no effect.
     BadGateway,
-    /// The connection closes without an answer; no effect.
+    /// The connection closes without a response; no effect.
     CutBefore,
-    /// The connection closes without an answer, though what was asked is done.
+    /// The connection closes without a response, after the effect.
     CutAfter,
-    /// No answer comes, and the connection stays open until the client gives up; no effect.
+    /// No response, and the connection stays open until the client gives up; no effect.
     Silent,
-    /// The call is done, after a pause.
+    /// The call takes effect after a pause.
     Delay(Duration),
-    /// The call is done, but its answer is no JSON.
+    /// The call takes effect, but its response is not JSON.
     Garbage,
 }
 
-/// On which side of a call's effect a stop stands.
+/// Position of a stop relative to a call's effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// The call has come, and nothing has happened yet. Cut here, it never does.
+    /// The call has arrived, and has had no effect. If cut here, it never has.
     Before,
-    /// What was asked is done and everyone in the chat sees it; the answer is withheld.
+    /// The call has taken effect, visible in the chat; the response is withheld.
     After,
 }
 
-/// Which of the matching calls a rule picks.
+/// Selection among the matching calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pick {
-    /// The nth from now on, counted from 1, and then the rule is spent.
+    /// The nth from now on, counted from 1; the rule applies once.
     Nth(u64),
-    /// Each with this chance.
+    /// Each with this probability.
     Chance(f64),
 }
 
@@ -59,7 +59,7 @@ enum Act {
     Stop(When, Option<Stop<Call>>),
 }
 
-/// What happens to one call.
+/// Planned failure and stops of one call.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) fault: Option<Fault>,
@@ -67,7 +67,7 @@ pub(crate) struct Plan {
     pub(crate) after: Vec<Stop<Call>>,
 }
 
-/// The rules in force.
+/// Active rules.
 pub(crate) struct Faults {
     rules: Vec<Rule>,
     random: fastrand::Rng,
@@ -104,7 +104,7 @@ impl Faults {
         self.rules.push(Rule { which: Which::named(method), pick, seen: 0, act });
     }
 
-    /// Asks every rule about a call. The first fault wins; all stops stand.
+    /// Applies all rules to a call. The first failure wins; all stops apply.
     pub(crate) fn plan(&mut self, method: &str) -> Plan {
         let mut plan = Plan::default();
         let random = &mut self.random;
@@ -133,13 +133,13 @@ impl Rule {
     }
 }
 
-/// What the record names besides calls of an API: what is said over a connection that is open already.
+/// Names in the record that are not calls of an API: messages on open connections.
 const ON_SOCKETS: [&str; 4] = ["ack", "identify", "resume", "ws.connect"];
 
-/// The calls that a rule concerns.
+/// Calls that a rule matches.
 enum Which {
     Any,
-    /// The calls of the API: what a platform's outage fails, while connections for events stay.
+    /// Calls of the API: they fail in a platform's outage, while event connections stay open.
     Api,
     Named(String),
 }

@@ -1,10 +1,9 @@
-//! A Feishu (Lark) open platform with one self-built app and its bot, true to the documented behaviour.
+//! A Feishu (Lark) open platform with one self-built app and its bot, faithful to the documented behavior.
 //!
-//! The bot talks to [`Feishu::url`]: REST, the long connection with its binary frames, CardKit. A test plays
-//! the people through [`Platform`](crate::Platform), and through this handle does what only this platform
-//! has: a scope that is missing, a token that dies, fragments that come out of order, an admin who throws the
-//! bot out. Deliberately absent: user tokens, store apps, documents, calendars and all else that is no chat; a
-//! call of those is recorded as `unknown` and refused.
+//! The bot talks to [`Feishu::url`]: REST, the long connection with its binary frames, CardKit. A test controls the
+//! users through [`Platform`](crate::Platform), and platform-specific events through this handle: a missing scope, an
+//! expired token, reordered fragments, an admin who removes the bot. Deliberately absent: user tokens, store apps,
+//! documents, calendars and everything else outside of chats; such a call is recorded as `unknown` and refused.
 
 mod ask;
 mod cards;
@@ -47,22 +46,22 @@ use std::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use world::World;
 
-/// The server's inside.
+/// Internals of the server.
 type Core = Stage<World>;
 
-/// The handle of a running server. Clones are the same server; it ends with the last.
+/// Handle of a running server. Clones share the server, which stops with the last one.
 #[derive(Clone)]
 pub struct Feishu {
     core: Arc<Core>,
-    /// What ends with the last handle. The server's own handle, by which people act over HTTP, has none.
+    /// Resources that end with the last handle. `None` in the server's own handle, which controls users over HTTP.
     _life: Option<Arc<(Server, DropGuard)>>,
 }
 
 impl Feishu {
-    /// Starts a server on a free port of loopback.
+    /// Starts a server on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(options: Options) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
     }
@@ -70,7 +69,7 @@ impl Feishu {
     /// Starts a server on a given address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
         let core = Arc::new(Core::new(World::new(options)));
         let people = Self { core: Arc::clone(&core), _life: None };
@@ -84,25 +83,25 @@ impl Feishu {
         Ok(Self { core, _life: Some(Arc::new((server, end.drop_guard()))) })
     }
 
-    /// The address to configure as `domain`, without a slash at the end.
+    /// Returns the address to configure as `domain`, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.core.look(|world| world.url.clone())
     }
 
-    /// The app's id.
+    /// Returns the app's ID.
     #[must_use]
     pub fn app_id(&self) -> String {
         self.core.look(|world| world.options.app_id.clone())
     }
 
-    /// The app's secret.
+    /// Returns the app's secret.
     #[must_use]
     pub fn app_secret(&self) -> String {
         self.core.look(|world| world.options.app_secret.clone())
     }
 
-    /// The bot's own id.
+    /// Returns the bot's ID.
     #[must_use]
     pub fn bot(&self) -> String {
         self.core.look(|world| world.bot.clone())
@@ -113,62 +112,62 @@ impl Feishu {
         self.core.act(|world| world.add_group(types::Kind::Topics, title, members))
     }
 
-    /// Adds a group that shows its messages as topics, which its events do not tell.
+    /// Adds a group that shows its messages as topics, without telling so in events.
     pub fn threads(&self, title: &str, members: &[&str]) -> String {
         self.core.act(|world| world.add_group(types::Kind::Threads, title, members))
     }
 
-    /// Lets nobody say a word any more: what holds it is refused for good.
+    /// Permanently refuses texts that contain a word.
     pub fn forbid(&self, word: &str) {
         self.core.act(|world| world.taboo = Some(word.to_owned()));
     }
 
-    /// A person sends a message of any kind, mentions and all; returns its id.
+    /// Sends a user's message of any kind, including mentions; returns its ID.
     pub fn say(&self, said: &Said) -> String {
         self.core.act(|world| world.say(said))
     }
 
-    /// The bot is told of an event of a test's own making; returns the event's id.
+    /// Sends an event that the test specifies; returns its ID.
     pub fn event(&self, kind: &str, event: &serde_json::Value) -> String {
         self.core.act(|world| world.tell(kind, event))
     }
 
-    /// The app loses a scope, as when an admin takes it away.
+    /// Revokes a scope of the app.
     pub fn take_scope(&self, scope: &str) {
         self.core.act(|world| world.missing.insert(scope.to_owned()));
     }
 
-    /// The app has a scope again.
+    /// Restores a scope of the app.
     pub fn give_scope(&self, scope: &str) {
         self.core.act(|world| world.missing.remove(scope));
     }
 
-    /// All tokens that were given out are refused from now on, with this code.
+    /// Refuses all issued tokens from now on, with this code.
     pub fn revoke_tokens(&self, code: i64) {
         self.core.act(|world| world.tokens.revoke(code));
     }
 
-    /// Every call that concerns a chat is refused with this code from now on; 0 opens it again.
+    /// Refuses every call for a chat with this code from now on; 0 reopens it.
     pub fn close_chat(&self, chat: &str, code: i64) {
         self.core.act(|world| world.close_chat(chat, code));
     }
 
-    /// Switches the documented rate limits on or off.
+    /// Enables or disables the documented rate limits.
     pub fn pace(&self, on: bool) {
         self.core.act(|world| world.meter.on = on);
     }
 
-    /// How events are cut into fragments from now on.
+    /// Sets how events are split into fragments from now on.
     pub fn chunks(&self, chunks: Chunks) {
         self.core.act(|world| world.chunks = chunks);
     }
 
-    /// The interval of pings in seconds, told in every pong from now on.
+    /// Sets the interval of pings in seconds, sent in every pong from now on.
     pub fn ping_interval(&self, seconds: i64) {
         self.core.act(|world| world.options.ping_interval = seconds);
     }
 
-    /// The platform stops answering pings and sending events, though the connections stay open.
+    /// Stops answering pings and sending events, while the connections stay open.
     pub fn deaf(&self, deaf: bool) {
         self.core.act(|world| world.deaf = deaf);
     }
@@ -183,58 +182,58 @@ impl Feishu {
         self.core.act(|world| world.webhook = url);
     }
 
-    /// The buttons that were pressed, oldest first, with the bot's answers.
+    /// Returns the pressed buttons with the bot's responses, oldest first.
     #[must_use]
     pub fn presses(&self) -> Vec<Press> {
         self.core.look(|world| world.presses.clone())
     }
 
-    /// What the bot put on a message: emoji, oldest first.
+    /// Returns the bot's reactions to a message, oldest first.
     #[must_use]
     pub fn reactions(&self, message: &str) -> Vec<Reaction> {
         self.core.look(|world| world.messages.get(message).map_or_else(Vec::new, |one| one.reactions.clone()))
     }
 
-    /// What the client did that the protocol does not allow: each a sentence.
+    /// Returns the client's violations of the protocol, as sentences.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.core.look(|world| world.violations.clone())
     }
 
-    /// How many pings came.
+    /// Returns the number of received pings.
     #[must_use]
     pub fn pings(&self) -> u64 {
         self.core.look(|world| world.pings)
     }
 
-    /// How many long connections are open.
+    /// Returns the number of open long connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.core.look(|world| world.connections.len())
     }
 
-    /// The short text by which the list of chats tells of a message: of a card, its summary.
+    /// Returns a message's preview in the list of chats: the summary of a card.
     #[must_use]
     pub fn preview(&self, message: &str) -> String {
         self.core.look(|world| world.preview(message))
     }
 
-    /// How many events wait for their acknowledgement or their next delivery.
+    /// Returns the number of events that wait for their acknowledgement or their next delivery.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.core.look(|world| world.events.waiting())
     }
 
-    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    /// Holds the nth call of a method from now on, before or after its effect, until it is released.
     #[must_use]
     pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<crate::Call> {
         self.core.act(|world| world.books.faults.hold(method, nth, when))
     }
 
-    /// Waits until a probe finds something, looking at each change.
+    /// Waits until a probe returns a value, called at each change.
     ///
     /// # Errors
-    /// When it does not in time, with what the chat shows instead.
+    /// On timeout, with the content of the chat.
     pub async fn wait<T>(
         &self,
         chat: &str,

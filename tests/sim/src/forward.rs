@@ -1,4 +1,4 @@
-//! A proxy as companies have: it makes tunnels, and passes on plain requests, for who knows the password.
+//! A corporate proxy: it opens tunnels and forwards plain requests, with authentication.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tokio::{
 /// Maximum size of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// A running proxy. It ends when it is dropped.
+/// A running proxy, stopped on drop.
 pub struct ForwardProxy {
     address: SocketAddr,
     log: Arc<Log>,
@@ -26,19 +26,19 @@ pub struct ForwardProxy {
 
 #[derive(Default)]
 struct Log {
-    /// The value of `Proxy-Authorization` that it wants, if any.
+    /// Required value of `Proxy-Authorization`, if any.
     credentials: Option<String>,
-    /// Whether it makes no tunnels.
+    /// Whether it refuses tunnels.
     refuses: AtomicBool,
     tunnels: Mutex<Vec<String>>,
     plain: Mutex<Vec<String>>,
 }
 
 impl ForwardProxy {
-    /// Listens on loopback. `credentials` are those of `Proxy-Authorization`, as `Basic …`.
+    /// Listens on loopback. `credentials` is the value of `Proxy-Authorization`, as `Basic …`.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(credentials: Option<&str>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -52,24 +52,24 @@ impl ForwardProxy {
         Ok(Self { address, log, task })
     }
 
-    /// Returns where clients find it: host and port.
+    /// Returns its address: host and port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Makes no tunnels from now on.
+    /// Refuses tunnels from now on.
     pub fn refuse_tunnels(&self) {
         self.log.refuses.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the hosts, with ports, to which tunnels were made.
+    /// Returns the hosts and ports of tunnels.
     #[must_use]
     pub fn tunnels(&self) -> Vec<String> {
         self.log.tunnels.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the first lines of the plain requests, one for each connection.
+    /// Returns the first lines of the plain requests, one per connection.
     #[must_use]
     pub fn plain(&self) -> Vec<String> {
         self.log.plain.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -83,7 +83,7 @@ impl Drop for ForwardProxy {
 }
 
 async fn serve(client: TcpStream, log: Arc<Log>) {
-    // A client that goes away is no matter.
+    // A disconnected client is no error.
     pass(client, &log).await.ok();
 }
 

@@ -1,23 +1,23 @@
 //! Points at which a test stops a simulator: a hook that runs there, or a gate that waits there.
 //!
-//! A gate is what a test needs to kill the program under test at an exact point: the simulator stands
-//! still with the answer in its hand until the test has done its work.
+//! A test needs a gate to kill the program under test at an exact point: the simulator holds the response until the
+//! test has finished its work.
 
 use tokio::sync::oneshot;
 
-/// How a stopped call goes on.
+/// How a stopped call continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// As if nothing had stopped it.
+    /// Normally.
     Proceed,
     /// The connection is closed without another byte.
     Cut,
 }
 
-/// Runs once at its point, with what is known of the call. Must not block.
+/// Runs once at its point, with the call's data. Must not block.
 pub type Hook<C> = Box<dyn FnOnce(&C) -> Then + Send>;
 
-/// A call that will stop at a point until it is told how to go on. Dropped, it lets the call proceed.
+/// A call that stops at a point until it is released. Dropping it releases the call.
 #[derive(Debug)]
 pub struct Hold<C> {
     reached: Option<oneshot::Receiver<C>>,
@@ -25,13 +25,12 @@ pub struct Hold<C> {
 }
 
 impl<C> Hold<C> {
-    /// Waits until the call stands at the point. `None` when the simulator ended first, or when it
-    /// was asked before.
+    /// Waits until the call is at the point. `None` if the simulator ended first, or if called a second time.
     pub async fn reached(&mut self) -> Option<C> {
         self.reached.take()?.await.ok()
     }
 
-    /// Lets the call go on.
+    /// Releases the call.
     pub fn proceed(self) {
         self.send(Then::Proceed);
     }
@@ -41,13 +40,13 @@ impl<C> Hold<C> {
         self.send(Then::Cut);
     }
 
-    // A call whose client has gone waits no more: nobody is left to tell.
+    // A call without a client does not wait: it has no receiver.
     fn send(self, then: Then) {
         self.then.send(then).ok();
     }
 }
 
-/// What stands at a point.
+/// A stop at a point.
 pub(crate) enum Stop<C> {
     /// A hook.
     Hook(Hook<C>),
@@ -73,7 +72,7 @@ impl<C: Clone> Stop<C> {
     }
 }
 
-/// Passes every stop in turn; one that cuts ends the row.
+/// Passes all stops in turn, up to one that cuts.
 pub(crate) async fn pass_all<C: Clone>(stops: Vec<Stop<C>>, call: &C) -> Then {
     for stop in stops {
         if stop.pass(call).await == Then::Cut {

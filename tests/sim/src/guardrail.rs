@@ -1,5 +1,5 @@
-//! A simulated provider of guardrails: DeerFlow's requests in, decisions out. Whoever stops it by its last handle has a
-//! provider that is away.
+//! A simulated guardrail provider: DeerFlow's requests in, decisions out. Dropping its last handle makes the provider
+//! unavailable.
 
 use crate::http::Server;
 use axum::{Json, Router, extract::State, http::HeaderMap, routing::post};
@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The key that it wants in the header `x-api-key`.
+/// Key that it requires in the header `x-api-key`.
 pub const KEY: &str = "guardrail-simulated-key-0123456789";
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ struct World {
     denied: Mutex<Vec<(String, String, String)>>,
 }
 
-/// A simulated provider. It ends with its last handle.
+/// A simulated provider. It stops with its last handle.
 #[derive(Clone)]
 pub struct Guardrail {
     world: Arc<World>,
@@ -30,7 +30,7 @@ impl Guardrail {
     /// Starts one that allows everything.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start() -> io::Result<Self> {
         let world = Arc::new(World::default());
         let router = Router::new().route("/judge", post(judge)).with_state(world.clone());
@@ -38,19 +38,19 @@ impl Guardrail {
         Ok(Self { world, server: Arc::new(server) })
     }
 
-    /// The address to which requests are posted.
+    /// Returns the address for requests.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/judge", self.server.address())
     }
 
-    /// Refuses a tool from now on, with a code and a message.
+    /// Denies a tool from now on, with a code and a message.
     pub fn deny(&self, tool: &str, code: &str, message: &str) {
         let [tool, code, message] = [tool, code, message].map(str::to_owned);
         locked(&self.world.denied).push((tool, code, message));
     }
 
-    /// Everything that was asked with the key, in order.
+    /// Returns all requests with the key, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Value> {
         locked(&self.world.asked).clone()

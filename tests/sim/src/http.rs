@@ -1,4 +1,4 @@
-//! Serves a router on loopback, and can do what a well-behaved server never does: hang up unanswered.
+//! Serves a router on loopback, with an abnormal behavior: closing a connection without a response.
 
 use axum::{Router, body::Body, response::Response};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
@@ -15,14 +15,14 @@ use tower::ServiceExt;
 #[derive(Clone, Copy)]
 pub(crate) struct Cut;
 
-/// The response that closes the connection.
+/// Returns the response that closes the connection.
 pub(crate) fn cut() -> Response {
     let mut response = Response::new(Body::empty());
     response.extensions_mut().insert(Cut);
     response
 }
 
-/// A running server; it and all its connections end with it.
+/// A running server, stopped with all its connections on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -64,7 +64,7 @@ impl Server {
         self.address
     }
 
-    /// Ends with the server.
+    /// Returns a token that is cancelled when the server stops.
     pub(crate) fn stopped(&self) -> CancellationToken {
         self.stop.clone()
     }
@@ -78,7 +78,7 @@ impl Drop for Server {
 
 async fn accept(listener: TcpListener, router: Router, tasks: TaskTracker, stop: CancellationToken) {
     loop {
-        // An accept fails for its own connection only, or for want of descriptors: others go on.
+        // A failed accept affects its own connection, or lacks descriptors: others continue.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::task::yield_now().await;
             continue;
@@ -99,6 +99,6 @@ async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static
             }
         }
     });
-    // A connection that ends badly is the client's to notice: that is what the simulator is for.
+    // A broken connection is the client's concern: that is the purpose of the simulator.
     http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await.ok();
 }

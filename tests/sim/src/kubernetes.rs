@@ -1,9 +1,9 @@
-//! A simulated Kubernetes API server with one node: namespaces, Pods that are made, scheduled, watched, entered by exec
-//! and taken away, and network policies, true to the published API in paths, shapes, refusals and the protocol of
-//! execs. What runs in a Pod really runs, in namespaces of its own.
+//! A simulated Kubernetes API server with one node: namespaces, Pods that are created, scheduled, watched, used by exec
+//! and deleted, and network policies, faithful to the published API in paths, shapes, errors and the exec protocol.
+//! Commands in a Pod really run, in separate namespaces.
 //!
-//! Deliberately absent: other resources, patching, admission but for the fields that a Pod must have, limits of memory
-//! and processors, and enforcing policies: a Pod whose labels a policy selects for egress simply has no network.
+//! Deliberately absent: other resources, patching, admission except for required fields, limits of memory and
+//! processors, and the details of policies: a Pod whose labels a policy selects for egress simply has no network.
 
 mod exec;
 mod pod;
@@ -23,25 +23,25 @@ use std::{
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The token that the API server takes.
+/// Token that the API server accepts.
 pub const TOKEN: &str = "kubernetes-simulated-token-0123456789";
-/// The version that it says it has.
+/// Its reported version.
 pub const VERSION: &str = "v1.35.0";
-/// So many changes are kept for a watcher that is slow.
+/// Number of changes stored for a slow watcher.
 const CHANGES: usize = 256;
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// The method and the path.
     pub what: String,
-    /// The query string, decoded by nobody.
+    /// The query string, not decoded.
     pub query: String,
     /// The body; null if there was none.
     pub body: Value,
 }
 
-/// A running API server with its node. It ends with its last handle.
+/// A running API server with its node. It stops with its last handle.
 #[derive(Clone, Debug)]
 pub struct Kubernetes {
     world: Arc<World>,
@@ -54,7 +54,7 @@ struct World {
     changes: broadcast::Sender<(String, Value)>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Cancelled to cut all execs that are open.
+    /// Cancelled to cut all open execs.
     cut: Mutex<CancellationToken>,
 }
 
@@ -77,10 +77,10 @@ impl Drop for World {
 }
 
 impl Kubernetes {
-    /// Starts one on a free port of loopback.
+    /// Starts one on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start() -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -88,7 +88,7 @@ impl Kubernetes {
     /// Starts one at an address.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         let state = State {
             namespaces: ["default", "kube-system", "pudu"].map(str::to_owned).into(),
@@ -105,8 +105,8 @@ impl Kubernetes {
         Ok(Self { world, server: Arc::new(server) })
     }
 
-    /// Whether the node's containers can be made: it has to be root's, and the kernel has to give namespaces. Says so
-    /// where not; panics where root has to have them and has not.
+    /// Returns whether the node's containers can be created: this requires root and namespaces of the kernel. Prints a
+    /// note if not, and panics if root lacks them.
     pub async fn possible() -> bool {
         if !crate::cell::is_root() {
             println!("skipped: only root can play the node");
@@ -127,13 +127,13 @@ impl Kubernetes {
         possible
     }
 
-    /// The address of the API server.
+    /// Returns the address of the API server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// A kubeconfig that leads to it, for a namespace.
+    /// Returns a kubeconfig for a namespace.
     #[must_use]
     pub fn kubeconfig(&self, namespace: &str) -> String {
         json!({
@@ -147,40 +147,40 @@ impl Kubernetes {
         .to_string()
     }
 
-    /// Makes a claim whose volume is a folder of this machine.
+    /// Creates a claim whose volume is a folder of this machine.
     pub fn claim(&self, name: &str, folder: PathBuf) {
         self.state().claims.insert(name.to_owned(), folder);
     }
 
-    /// From now on an image cannot be had.
+    /// Makes an image unavailable from now on.
     pub fn without_image(&self, image: &str) {
         self.state().missing_images.insert(image.to_owned());
     }
 
-    /// Everything that was asked, in order.
+    /// Returns all requests, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.state().asked.clone()
     }
 
-    /// Answers the next request whose method and path begin so with a status and a message.
+    /// Answers the next request with this prefix of method and path with a status and a message.
     pub fn fail(&self, what: &str, status: u16, message: &str) {
         self.state().troubles.push((what.to_owned(), status, message.to_owned()));
     }
 
-    /// The Pods that there are, as the API shows them.
+    /// Returns the existing Pods, as in the API.
     #[must_use]
     pub fn pods(&self) -> Vec<Value> {
         self.state().pods.values().map(|pod| pod.shown.clone()).collect()
     }
 
-    /// The network policies that there are.
+    /// Returns the existing network policies.
     #[must_use]
     pub fn policies(&self) -> Vec<Value> {
         self.state().policies.values().cloned().collect()
     }
 
-    /// The processes that run in a Pod besides its first: their command lines.
+    /// Returns the command lines of a Pod's processes except the first.
     #[must_use]
     pub fn processes(&self, name: &str) -> Vec<String> {
         let state = self.state();
@@ -188,12 +188,12 @@ impl Kubernetes {
         pod.and_then(|pod| pod.pid).map(pod::processes).unwrap_or_default()
     }
 
-    /// Evicts a Pod, as a node does that runs out of something: it stays, and has failed.
+    /// Evicts a Pod, like a node without resources: it stays, and has failed.
     pub fn evict(&self, name: &str) {
         self.end_all(name, "Evicted", "The node was low on resource: memory.");
     }
 
-    /// Takes a Pod away as `kubectl delete --force` does.
+    /// Deletes a Pod like `kubectl delete --force`.
     pub fn remove(&self, name: &str) {
         let keys: Vec<_> = self.state().pods.keys().filter(|(_, pod)| pod == name).cloned().collect();
         for key in keys {
@@ -201,7 +201,7 @@ impl Kubernetes {
         }
     }
 
-    /// Cuts the connections of all execs that are open; what they started goes on.
+    /// Cuts the connections of all open execs; their processes continue.
     pub fn cut_execs(&self) {
         let next = CancellationToken::new();
         std::mem::replace(&mut *self.world.cut.lock().unwrap_or_else(PoisonError::into_inner), next).cancel();
@@ -231,7 +231,7 @@ impl World {
         self.cut.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes a Pod, and tells who watches.
+    /// Changes a Pod, and notifies watchers.
     fn change(&self, key: &(String, String), change: impl FnOnce(&mut Pod)) {
         let mut state = self.state();
         state.version += 1;
@@ -239,11 +239,11 @@ impl World {
         let Some(pod) = state.pods.get_mut(key) else { return };
         change(pod);
         pod.shown["metadata"]["resourceVersion"] = json!(version.to_string());
-        // Nobody has to watch.
+        // There may be no watcher.
         self.changes.send(("MODIFIED".to_owned(), pod.shown.clone())).ok();
     }
 
-    /// Takes a Pod out of the book; its processes end with it.
+    /// Removes a Pod; its processes end with it.
     fn forget(&self, key: &(String, String)) {
         let mut state = self.state();
         state.version += 1;

@@ -1,13 +1,11 @@
-//! Simulated platforms and a scripted model, for tests, benchmarks and playing by hand.
+//! Simulated platforms and a scripted model, for tests, benchmarks and manual use.
 //!
-//! Each simulator is an HTTP server on loopback that keeps to the documented behaviour of the real one,
-//! traps included, and a handle with which a test plays the people, reads what they see, and breaks
-//! things at a chosen point. Both stamp what happens with [`tokio::time::Instant`], so that a moment in
-//! the model and a moment in the chat can be compared.
+//! Each simulator is a loopback HTTP server that is faithful to the documented behavior of the real one, including its
+//! pitfalls, and a handle with which a test controls the users, reads their chats, and causes failures at a chosen
+//! point. All timestamps use [`tokio::time::Instant`], so that times in the model and in the chat can be compared.
 //!
-//! Deliberately absent: any dependency on the code under test. A fake that shared its idea of a protocol
-//! with the client would agree with the client's mistakes; official clients prove these instead
-//! (`conformance/`).
+//! Deliberately absent: any dependency on the code under test. A simulator that shared the client's understanding of a
+//! protocol would share its errors; official clients verify the simulators instead (`conformance/`).
 
 pub mod aio;
 mod calls;
@@ -56,13 +54,13 @@ pub use web::Web;
 
 use std::{fmt, time::Duration};
 
-/// What was waited for did not come in time. Says what there was instead.
+/// The awaited event did not happen in time. Contains the actual state.
 #[derive(Debug, thiserror::Error)]
 #[error("not seen within {within:?}; instead:\n{instead}")]
 pub struct Timeout {
-    /// How long it was waited for.
+    /// The timeout.
     pub within: Duration,
-    /// The state when the wait ended, for a person to read.
+    /// The state at the timeout, for display.
     pub instead: String,
 }
 

@@ -1,5 +1,5 @@
-//! Runs the simulated platforms and the scripted model on given ports, for playing by hand and for the
-//! official clients. People are played over HTTP, at `/sim/`.
+//! Runs the simulated platforms and the scripted model on given ports, for manual use and for the official clients.
+//! Users are controlled over HTTP, at `/sim/`.
 
 use clap::Parser;
 use pudu_sim::{
@@ -20,46 +20,46 @@ use std::{
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The port of the Telegram Bot API; 0 takes a free one
+    /// Port of the Telegram Bot API; 0 for a free one
     #[arg(long, default_value_t = 8081)]
     telegram_port: u16,
-    /// The port of the model's API; 0 takes a free one
+    /// Port of the model's API; 0 for a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
-    /// The port of DingTalk; not started unless given; 0 takes a free one
+    /// Port of DingTalk; not started by default; 0 for a free one
     #[arg(long)]
     dingtalk_port: Option<u16>,
-    /// The port of Feishu's open platform; not started unless given; 0 takes a free one
+    /// Port of Feishu's open platform; not started by default; 0 for a free one
     #[arg(long)]
     feishu_port: Option<u16>,
-    /// The port of Slack; not started unless given; 0 takes a free one
+    /// Port of Slack; not started by default; 0 for a free one
     #[arg(long)]
     slack_port: Option<u16>,
-    /// The port of Discord; not started unless given; 0 takes a free one
+    /// Port of Discord; not started by default; 0 for a free one
     #[arg(long)]
     discord_port: Option<u16>,
-    /// The port of a Kubernetes API server; not started unless given; 0 takes a free one
+    /// Port of a Kubernetes API server; not started by default; 0 for a free one
     #[arg(long)]
     kubernetes_port: Option<u16>,
-    /// The port of a Docker engine; not started unless given; 0 takes a free one
+    /// Port of a Docker engine; not started by default; 0 for a free one
     #[arg(long)]
     docker_port: Option<u16>,
-    /// The port of a provider of OpenID Connect; not started unless given; 0 takes a free one
+    /// Port of an OpenID Connect provider; not started by default; 0 for a free one
     #[arg(long)]
     oidc_port: Option<u16>,
-    /// The port of the all-in-one sandbox's API, whose commands run on this very machine; not started unless given
+    /// Port of the all-in-one sandbox's API, whose commands run on this machine; not started by default
     #[arg(long)]
     aio_port: Option<u16>,
-    /// The folder that its commands begin in
+    /// Working directory of its commands
     #[arg(long, default_value = ".")]
     aio_folder: std::path::PathBuf,
-    /// The bot's token
+    /// Token of the bot
     #[arg(long)]
     token: Option<String>,
-    /// Answer with so many words instead of an echo
+    /// Answer with this number of words instead of an echo
     #[arg(long)]
     words: Option<u32>,
-    /// Over how long the words come, in milliseconds
+    /// Duration of the words, in milliseconds
     #[arg(long, default_value_t = 800)]
     words_ms: u64,
 }
@@ -93,7 +93,7 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Starts a platform if it has a port, and says what a configuration needs.
+/// Starts Feishu if it has a port, and prints its configuration.
 async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
     let Some(port) = port else { return Ok(None) };
     let feishu = Feishu::bind(local(port), feishu::Options::default()).await?;
@@ -103,7 +103,7 @@ async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
     Ok(Some(feishu))
 }
 
-/// Starts a provider on its port and says what a client needs.
+/// Starts a provider on its port and prints its configuration.
 async fn start_oidc(port: Option<u16>) -> io::Result<Option<Oidc>> {
     let Some(port) = port else { return Ok(None) };
     let provider = Oidc::bind(local(port)).await?;
@@ -124,7 +124,7 @@ async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {
     Ok(Some(dingtalk))
 }
 
-/// Starts Slack on its port and says what a configuration needs.
+/// Starts Slack on its port and prints its configuration.
 async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
     let Some(port) = port else { return Ok(None) };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -136,7 +136,7 @@ async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
     Ok(Some(slack))
 }
 
-/// Starts Discord on its port and says what a configuration needs.
+/// Starts Discord on its port and prints its configuration.
 async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
     let Some(port) = port else { return Ok(None) };
     let discord = Discord::bind(local(port), discord::Options::default()).await?;
@@ -145,7 +145,7 @@ async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
     Ok(Some(discord))
 }
 
-/// Starts a cluster on its port and says what a client needs.
+/// Starts a cluster on its port and prints its configuration.
 async fn start_kubernetes(port: Option<u16>) -> io::Result<Option<Kubernetes>> {
     let Some(port) = port else { return Ok(None) };
     let cluster = Kubernetes::bind(local(port)).await?;
@@ -154,7 +154,7 @@ async fn start_kubernetes(port: Option<u16>) -> io::Result<Option<Kubernetes>> {
     Ok(Some(cluster))
 }
 
-/// Starts a Docker engine on its port and says where it is.
+/// Starts a Docker engine on its port and prints its address.
 async fn start_docker(port: Option<u16>) -> io::Result<Option<Docker>> {
     let Some(port) = port else { return Ok(None) };
     let docker = Docker::bind(local(port), docker::Options::default()).await?;
@@ -162,7 +162,7 @@ async fn start_docker(port: Option<u16>) -> io::Result<Option<Docker>> {
     Ok(Some(docker))
 }
 
-/// Starts the all-in-one sandbox's API on its port and says where it is.
+/// Starts the all-in-one sandbox's API on its port and prints its address.
 async fn start_aio(port: Option<u16>, folder: std::path::PathBuf) -> io::Result<Option<Aio>> {
     let Some(port) = port else { return Ok(None) };
     let aio = Aio::start_on(port, folder.canonicalize()?).await?;
@@ -170,8 +170,8 @@ async fn start_aio(port: Option<u16>, folder: std::path::PathBuf) -> io::Result<
     Ok(Some(aio))
 }
 
-/// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`, `refuse WHY`, `cut`, `fail`, and
-/// `think` before any of them. The rest is an echo.
+/// Supports these commands in messages: `tool NAME {json}`, `status CODE`, `busy once`, `refuse WHY`, `cut`, `fail`,
+/// and `think` before any of them. Other messages are echoed.
 fn script(model: &Model, words: Option<Reply>) {
     let busy = AtomicBool::new(true);
     model.otherwise(move |ask| {

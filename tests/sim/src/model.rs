@@ -1,10 +1,10 @@
 //! A scripted model behind five APIs: OpenAI's chat completions and responses, Anthropic's messages, Gemini and Ollama.
 //!
-//! The client under test talks to [`Model::url`] or [`Model::root`]; a test says what the model answers ([`Reply`], by
-//! order or by what was asked), whichever API it is asked over ([`Wire`]), reads what was asked ([`Exchange`]), and stops
-//! a stream at a chosen chunk ([`Model::hold`]). What the real servers refuse is refused ([`Model::refused`]); what they
-//! sign or encrypt is signed, and must come back as it was. Deliberately absent: embeddings, responses that the server
-//! stores, tools that run at the provider, Gemini's streams that are no events.
+//! The client under test talks to [`Model::url`] or [`Model::root`]; a test scripts the answers ([`Reply`], by order or
+//! by request) for any API ([`Wire`]), reads the requests ([`Exchange`]), and stops a stream at a chosen chunk
+//! ([`Model::hold`]). Requests that the real servers refuse are refused ([`Model::refused`]); parts that they sign or
+//! encrypt are signed, and must be sent back unchanged. Deliberately absent: embeddings, responses stored on the
+//! server, tools that run at the provider, Gemini's streams without events.
 
 mod ask;
 mod asked;
@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::time::{Instant, timeout_at};
 
-/// The handle of a running model. Clones are the same server; it ends with the last.
+/// Handle of a running model. Clones share the server, which stops with the last one.
 #[derive(Clone)]
 pub struct Model {
     shared: Arc<Shared>,
@@ -41,10 +41,10 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts a model that echoes what the user said, on a free port of loopback.
+    /// Starts a model that echoes the user's message, on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start() -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -52,17 +52,17 @@ impl Model {
     /// Starts a model on a given address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let server = Server::start(address, server::router(Arc::clone(&shared))).await?;
         Ok(Self { shared, server: Arc::new(server) })
     }
 
-    /// Starts a model that answers everything with so many words, evenly over a time: `word1 word2 …`.
+    /// Starts a model that answers everything with this number of words, evenly over a time: `word1 word2 …`.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn streaming(words: u32, over: Duration) -> io::Result<Self> {
         let model = Self::start().await?;
         let reply = Reply::words(words, over);
@@ -70,24 +70,25 @@ impl Model {
         Ok(model)
     }
 
-    /// The address to configure as the base of OpenAI's APIs, with `/v1` and no slash at the end.
+    /// Returns the address to configure as the base of OpenAI's APIs, with `/v1` and no slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}/v1", self.root())
     }
 
-    /// The address to configure for Anthropic, Gemini and Ollama, without a path.
+    /// Returns the address to configure for Anthropic, Gemini and Ollama, without a path.
     #[must_use]
     pub fn root(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// Answers the next request that no rule takes; called again, the one after it, and so on.
+    /// Answers the next request that no rule matches; called again, the one after it, and so on.
     pub fn next(&self, reply: impl Into<Reply>) {
         self.script(|script| script.queue.push_back(reply.into()));
     }
 
-    /// Answers every request for which `asked` says yes. The first such rule wins; rules come before `next`.
+    /// Answers every request for which `asked` returns true. The first such rule wins; rules take precedence over
+    /// `next`.
     pub fn when(
         &self,
         asked: impl Fn(&Ask) -> bool + Send + Sync + 'static,
@@ -96,7 +97,7 @@ impl Model {
         self.script(|script| script.rules.push((Arc::new(asked), Arc::new(reply))));
     }
 
-    /// Answers what nothing else does, instead of the echo.
+    /// Answers all other requests, instead of the echo.
     pub fn otherwise(&self, reply: impl Fn(&Ask) -> Reply + Send + Sync + 'static) {
         self.script(|script| script.otherwise = Arc::new(reply));
     }
@@ -106,7 +107,7 @@ impl Model {
         self.script(|script| script.stop(nth, at, Stop::Hook(hook)));
     }
 
-    /// Stops the nth call from now on at a point, until it is let go.
+    /// Holds the nth call from now on at a point, until it is released.
     #[must_use]
     pub fn hold(&self, nth: u64, at: At) -> Hold<Exchange> {
         let (stop, hold) = Stop::gate();
@@ -114,53 +115,52 @@ impl Model {
         hold
     }
 
-    /// All exchanges that are kept, oldest first.
+    /// Returns all stored exchanges, oldest first.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.script(|script| script.kept.iter().cloned().collect())
     }
 
-    /// What was asked, oldest first.
+    /// Returns the requests, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Arc<Ask>> {
         self.script(|script| script.kept.iter().map(|exchange| Arc::clone(&exchange.ask)).collect())
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.script(|script| script.total)
     }
 
-    /// What was refused because the real server would have, and why; such a request is no call.
+    /// Returns the requests that the real server would refuse, with reasons; such a request is not a call.
     #[must_use]
     pub fn refused(&self) -> Vec<String> {
         self.script(|script| script.refused.clone())
     }
 
-    /// How many calls are under way.
+    /// Returns the number of calls in progress.
     #[must_use]
     pub fn active(&self) -> u64 {
         self.script(|script| script.active)
     }
 
-    /// How many calls were under way at once, at most.
+    /// Returns the maximum number of concurrent calls.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.script(|script| script.peak)
     }
 
-    /// How often a client went away before it had the whole answer.
+    /// Returns the number of clients that disconnected before the end of the answer.
     #[must_use]
     pub fn hangups(&self) -> u64 {
         self.script(|script| script.hangups)
     }
 
-    /// Waits until `probe` finds what it looks for; it looks whenever a call begins, shows its first
-    /// chunk or ends.
+    /// Waits until `probe` returns a value; it is called whenever a call begins, sends its first chunk or ends.
     ///
     /// # Errors
-    /// When it does not in time.
+    /// On timeout.
     pub async fn wait<T>(
         &self,
         within: Duration,
@@ -190,7 +190,7 @@ impl fmt::Debug for Model {
     }
 }
 
-/// For the words of a failed test: what was asked, and how it ended.
+/// For the message of a failed test: the requests, and how they ended.
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for exchange in self.exchanges().iter().rev().take(10).rev() {

@@ -1,7 +1,8 @@
-//! A simulated provider of OpenID Connect with one client: discovery, authorization with PKCE, tokens, keys, facts about people. Its
-//! person signs in without a word. Written from OpenID Connect Core 1.0 and Discovery 1.0, RFC 6749, 7636 and 9207.
+//! A simulated OpenID Connect provider with one client: discovery, authorization with PKCE, tokens, keys, user info.
+//! Its user signs in without interaction. Written from OpenID Connect Core 1.0 and Discovery 1.0, RFC 6749, 7636 and
+//! 9207.
 //!
-//! A test says who signs in, what the tokens say and how they are signed, and spoils an endpoint.
+//! A test sets the user, the claims and the signature of tokens, and failures of endpoints.
 
 mod keys;
 
@@ -33,12 +34,12 @@ use std::{
 };
 use url::{Url, form_urlencoded};
 
-/// The client that it knows.
+/// ID of its client.
 pub const CLIENT_ID: &str = "pudu-simulated";
 /// The client's secret, with characters that forms encode.
 pub const CLIENT_SECRET: &str = "oidc/simulated+secret 0123456789";
 
-/// Somebody who signs in.
+/// A user who signs in.
 #[derive(Clone, Debug)]
 pub struct Person {
     /// Their subject.
@@ -49,18 +50,18 @@ pub struct Person {
     pub is_verified: bool,
 }
 
-/// What goes wrong at an endpoint.
+/// Failure of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OidcFault {
-    /// It never answers.
+    /// It never responds.
     Hang,
-    /// Its answer does not end.
+    /// Its response is endless.
     Giant,
-    /// Its answer is no JSON.
+    /// Its response is not JSON.
     Garbage,
-    /// It hangs up.
+    /// It closes the connection.
     Cut,
-    /// It answers with this status.
+    /// It responds with this status.
     Status(u16),
 }
 
@@ -92,7 +93,7 @@ struct World {
     book: Mutex<Book>,
 }
 
-/// A simulated provider. It ends with its last handle.
+/// A simulated provider. It stops with its last handle.
 #[derive(Clone)]
 pub struct Oidc {
     world: Arc<World>,
@@ -100,10 +101,10 @@ pub struct Oidc {
 }
 
 impl Oidc {
-    /// Starts one on a free port, where Ada signs in.
+    /// Starts one on a free port; its user is Ada.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start() -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -111,7 +112,7 @@ impl Oidc {
     /// Starts one on a port.
     ///
     /// # Errors
-    /// When the port cannot be had.
+    /// When the port is not available.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         let book = Book { keys: vec![SigningKey::rsa("key-1")?], ..Book::default() };
         let world = Arc::new(World { issuer: Mutex::default(), book: Mutex::new(book) });
@@ -130,39 +131,39 @@ impl Oidc {
         Ok(provider)
     }
 
-    /// Its issuer.
+    /// Returns its issuer.
     #[must_use]
     pub fn issuer(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// Says who signs in from now on.
+    /// Sets the user who signs in from now on.
     pub fn person(&self, subject: &str, email: &str, is_verified: bool) {
         let (subject, email) = (subject.to_owned(), email.to_owned());
         locked(&self.world.book).person = Some(Person { subject, email, is_verified });
     }
 
-    /// Has the person refuse from now on, or no more.
+    /// Sets whether the user denies the sign-in.
     pub fn denies(&self, denies: bool) {
         locked(&self.world.book).denies = denies;
     }
 
-    /// Changes what tokens say from now on.
+    /// Modifies the claims of tokens from now on.
     pub fn twist(&self, twist: impl Fn(&mut Value) + Send + Sync + 'static) {
         locked(&self.world.book).twist = Some(Box::new(twist));
     }
 
-    /// Tokens say the truth again.
+    /// Stops modifying claims.
     pub fn untwist(&self) {
         locked(&self.world.book).twist = None;
     }
 
-    /// Signs tokens so from now on.
+    /// Sets how tokens are signed from now on.
     pub fn sign(&self, signing: TokenSigning) {
         locked(&self.world.book).signing = signing;
     }
 
-    /// Signs with a new key on P-256 from now on; the old ones are published no more.
+    /// Signs with a new P-256 key from now on; the old ones are no longer published.
     ///
     /// # Errors
     /// When there is no randomness.
@@ -174,7 +175,7 @@ impl Oidc {
         Ok(())
     }
 
-    /// Spoils an endpoint from now on; `None` mends it.
+    /// Makes an endpoint fail from now on; `None` repairs it.
     pub fn spoil(&self, endpoint: &str, fault: Option<OidcFault>) {
         let mut book = locked(&self.world.book);
         match fault {
@@ -183,7 +184,7 @@ impl Oidc {
         }
     }
 
-    /// Returns how often an endpoint was asked.
+    /// Returns the number of requests to an endpoint.
     #[must_use]
     pub fn calls(&self, endpoint: &str) -> usize {
         locked(&self.world.book).calls.iter().filter(|call| *call == endpoint).count()
@@ -276,7 +277,7 @@ async fn authorize(State(world): State<Arc<World>>, Query(asked): Query<Pairs>) 
     (StatusCode::FOUND, [(header::LOCATION, back.to_string())]).into_response()
 }
 
-/// Returns the client and the secret that a request shows.
+/// Returns the client ID and the secret in a request.
 fn shown(headers: &HeaderMap, form: &Pairs) -> (String, String) {
     let decode = |text: &str| {
         let text = format!("x={text}");
@@ -348,7 +349,7 @@ async fn token(State(world): State<Arc<World>>, headers: HeaderMap, Form(form): 
 
 async fn jwks(State(world): State<Arc<World>>) -> Json<Value> {
     let mut keys: Vec<Value> = locked(&world.book).keys.iter().map(SigningKey::public).collect();
-    // Providers publish keys of kinds that nobody here knows.
+    // Providers also publish keys of unknown kinds.
     keys.push(json!({ "kty": "AKP", "alg": "ML-DSA-44", "kid": "of-tomorrow", "pub": "AAAA" }));
     Json(json!({ "keys": keys }))
 }

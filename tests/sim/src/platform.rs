@@ -1,5 +1,5 @@
-//! What a test needs of any simulated platform, in words that all of them share, so that one table of
-//! scenarios runs on all. What only one platform has is asked of its own handle.
+//! The common interface of all simulated platforms, so that one table of scenarios runs on all. Platform-specific
+//! functions are on the handles.
 
 use crate::{Call, Fault, Hook, Outcome, Staged, Timeout, When};
 use bytes::Bytes;
@@ -11,59 +11,58 @@ use tokio::{
 
 /// A simulated platform with one bot of ours.
 pub trait Platform: Send + Sync {
-    /// The platform's name, as `type:` of an account names it.
+    /// Returns the platform's name, as in the bot's `type:`.
     fn name(&self) -> &'static str;
 
-    /// The account's settings: YAML lines `key: value` with credentials and redirected endpoints.
+    /// Returns the bot's settings: YAML lines `key: value` with credentials and redirected endpoints.
     fn settings(&self) -> String;
 
-    /// Adds a person; returns the id by which the platform tells the bot of them.
+    /// Adds a user; returns the platform's ID of them.
     fn person(&self, name: &str) -> String;
 
-    /// Returns the private chat of a person with the bot, by the id under which the bot knows it.
+    /// Returns the ID of a user's private chat with the bot.
     fn private(&self, person: &str) -> String;
 
     /// Adds a group with the bot in it.
     fn group(&self, title: &str, members: &[&str]) -> String;
 
-    /// A person writes; returns the message's id.
+    /// Sends a user's message; returns its ID.
     fn write(&self, words: &Words) -> String;
 
-    /// A person edits a message. False where the platform's people cannot, or its bots do not hear of it.
+    /// Edits a user's message. Returns `false` if users cannot edit, or bots do not receive edits.
     fn edit(&self, chat: &str, message: &str, text: &str) -> bool;
 
-    /// A person takes a message back. False where the platform's bots do not hear of it.
+    /// Recalls a user's message. Returns `false` if bots do not receive recalls.
     fn recall(&self, chat: &str, message: &str) -> bool;
 
-    /// A person presses the button that says `label` under a message. False where there is no such button.
+    /// Presses the button with a label under a message. Returns `false` if there is no such button.
     fn press(&self, chat: &str, person: &str, message: &str, label: &str) -> bool;
 
-    /// Returns what the bot shows in a chat, threads included, in the order in which it was first shown.
+    /// Returns the bot's messages in a chat, including threads, in the order of their first appearance.
     fn shown(&self, chat: &str) -> Vec<Shown>;
 
     /// Returns every text that a message of the bot has shown, in order.
     fn history(&self, chat: &str, message: &str) -> Vec<String>;
 
-    /// Tells the bot of a message once more, as the platform does when it got no answer.
+    /// Repeats the event of a message, as if the platform had received no answer.
     fn redeliver(&self, chat: &str, message: &str);
 
-    /// Breaks the connection over which events come, without a goodbye.
+    /// Breaks the event connection without a close frame.
     fn drop_connection(&self);
 
-    /// Tells whether the bot will hear of what happens now. A platform that keeps events until the bot is
-    /// there says so always.
+    /// Returns whether the bot will receive events now. Always true for platforms that store events for the bot.
     fn hears(&self) -> bool {
         true
     }
 
-    /// The methods by which the bot's words become visible or change, as the record of calls names them:
-    /// where a test plans failures and deaths.
+    /// Returns the methods that show or change the bot's messages, by their names in the record: tests plan failures
+    /// and kills there.
     fn sends(&self) -> &'static [&'static str];
 
-    /// The methods by which the bot brings files.
+    /// Returns the methods that upload files.
     fn uploads(&self) -> &'static [&'static str];
 
-    /// Returns the words of the refusals that hold these.
+    /// Returns the recorded refusals that contain a text.
     fn refusals(&self, words: &str) -> Vec<String> {
         let refused = |call: Call| match call.outcome {
             Outcome::Refused(_, said) if said.contains(words) => Some(said),
@@ -72,15 +71,15 @@ pub trait Platform: Send + Sync {
         self.calls("*").into_iter().filter_map(refused).collect()
     }
 
-    /// Returns what the bot did that the platform's documents forbid, in the platform's words.
+    /// Returns violations of the platform's documentation by the bot.
     fn misused(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// How the platform says that a message of the bot can never be changed again: method, status and words.
+    /// Returns the platform's errors for a message that can never be edited again: method, status and text.
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)];
 
-    /// Where the platform keeps its state, its calls and what is to go wrong.
+    /// Returns the platform's state, calls and planned failures.
     fn stage(&self) -> &dyn Staged;
 
     /// Makes the nth call of a method from now on fail; `*` is any method.
@@ -88,7 +87,7 @@ pub trait Platform: Send + Sync {
         self.stage().fail(method, nth, fault);
     }
 
-    /// From now on no message of the bot can be changed.
+    /// Makes all edits of the bot's messages fail from now on.
     fn freeze(&self) {
         for (method, status, words) in self.unchangeable() {
             self.stage().fail_always(method, Fault::Refused(*status, (*words).to_owned()));
@@ -100,7 +99,7 @@ pub trait Platform: Send + Sync {
         self.stage().on_call(method, nth, when, hook);
     }
 
-    /// Takes back all failures and hooks that have not come yet.
+    /// Removes all pending failures and hooks.
     fn heal(&self) {
         self.stage().heal();
     }
@@ -110,53 +109,53 @@ pub trait Platform: Send + Sync {
         self.stage().calls(method)
     }
 
-    /// Tells of changes from now on.
+    /// Returns a receiver that is notified of changes.
     fn watch(&self) -> watch::Receiver<()> {
         self.stage().watch()
     }
 }
 
-/// What a person writes.
+/// A user's message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// Where.
+    /// The chat.
     pub chat: String,
-    /// Who.
+    /// The user.
     pub person: String,
     /// The text.
     pub text: String,
-    /// Whether it addresses the bot in the platform's own way, by a mention. Always so in a private chat.
+    /// Whether it mentions the bot. Always true in a private chat.
     pub to_bot: bool,
-    /// The message that it answers or in whose thread it stands.
+    /// The message that it replies to, or whose thread it belongs to.
     pub answers: Option<String>,
-    /// Files that come along: names and contents.
+    /// Attached files: names and contents.
     pub files: Vec<(String, Bytes)>,
 }
 
-/// A message of the bot, as people see it.
+/// A message of the bot, as users see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// The platform's id.
     pub id: String,
-    /// The visible words: markup of the platform resolved, buttons and files left out.
+    /// The visible text: markup rendered, without buttons and files.
     pub text: String,
-    /// Whether the platform shows it as being written still: a stream that was not closed.
+    /// Whether the platform shows it as still being written: its stream is open.
     pub growing: bool,
-    /// What the buttons say.
+    /// Labels of the buttons.
     pub buttons: Vec<String>,
     /// The files: names and contents.
     pub files: Vec<(String, Bytes)>,
-    /// The message that it visibly answers, or in whose thread it stands.
+    /// The message that it visibly replies to, or whose thread it belongs to.
     pub answers: Option<String>,
-    /// Whether it notifies somebody by name, or everybody: nothing that a model writes may.
+    /// Whether it notifies a user or everyone: a model's text must not.
     pub pings: bool,
 }
 
 impl dyn Platform {
-    /// Waits until `probe` finds something, looking at each change.
+    /// Waits until `probe` returns a value, called at each change.
     ///
     /// # Errors
-    /// When it does not in time, with what could be seen instead of it in `chat`.
+    /// On timeout, with the content of `chat`.
     pub async fn wait<T>(
         &self,
         chat: &str,

@@ -1,8 +1,7 @@
-//! A simulated provisioner: DeerFlow's REST service in front of a cluster, true to it in paths, shapes, refusals and in
-//! being asked twice. Each sandbox is a container that really runs, with a simulated all-in-one API at its address.
+//! A simulated provisioner: DeerFlow's REST service in front of a cluster, faithful in paths, shapes, errors and
+//! idempotency. Each sandbox is a real container with a simulated all-in-one API at its address.
 //!
-//! Deliberately absent: the cluster itself. What it shows at `/mnt/user-data` is a folder of this machine, as with
-//! `THREADS_HOST_PATH`.
+//! Deliberately absent: the cluster itself. `/mnt/user-data` is a folder of this machine, as with `THREADS_HOST_PATH`.
 
 use crate::{
     aio::{Aio, Place},
@@ -25,27 +24,27 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The key that it takes.
+/// Key that it accepts.
 pub const KEY: &str = "provisioner-simulated-key-0123456789";
 /// The user of the image.
 const USER: u32 = 1000;
-/// The largest request that is read.
+/// Maximum size of a request, in bytes.
 const BODY: usize = 1 << 20;
-/// While a sandbox starts, so many questions whether it is ready are refused.
+/// Number of readiness checks that fail while a sandbox starts.
 const STARTING: usize = 2;
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// The method and the path.
     pub what: String,
-    /// The key that came with it.
+    /// Key in the request.
     pub key: Option<String>,
     /// The body; null if there was none.
     pub body: Value,
 }
 
-/// A running provisioner. It and its sandboxes end with its last handle.
+/// A running provisioner. It stops with its last handle, together with its sandboxes.
 #[derive(Clone, Debug)]
 pub struct Provisioner {
     world: Arc<World>,
@@ -57,9 +56,9 @@ struct World {
     state: Mutex<Book>,
     /// The folder that holds `users/…/threads/…`.
     home: PathBuf,
-    /// What it shows at `/mnt/skills`.
+    /// Source of `/mnt/skills`.
     skills: Option<PathBuf>,
-    /// One sandbox is made at a time.
+    /// Serializes the creation of sandboxes.
     making: tokio::sync::Mutex<()>,
 }
 
@@ -80,10 +79,10 @@ struct Sandbox {
 }
 
 impl Provisioner {
-    /// Starts one on a free port of loopback, which shows threads' folders below a home, and skills.
+    /// Starts one on a free loopback port, with threads' folders below a home, and skills.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(home: PathBuf, skills: Option<PathBuf>) -> io::Result<Self> {
         let world =
             Arc::new(World { state: Mutex::default(), home, skills, making: tokio::sync::Mutex::default() });
@@ -92,31 +91,31 @@ impl Provisioner {
         Ok(Self { world, server: Arc::new(server) })
     }
 
-    /// The address.
+    /// Returns its address.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// Everything that was asked, in order.
+    /// Returns all requests, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.world.book().asked.clone()
     }
 
-    /// Answers the next request whose method and path begin so with a status and this very body; 0 hangs up.
+    /// Answers the next request with this prefix of method and path with this status and body; 0 closes the connection.
     pub fn fail(&self, what: &str, status: u16, body: &str) {
         self.world.book().troubles.push((what.to_owned(), status, body.to_owned()));
     }
 
-    /// The sandboxes that there are: names, threads, and how far they are.
+    /// Returns the existing sandboxes: names, threads, and states.
     #[must_use]
     pub fn sandboxes(&self) -> Vec<(String, String, String)> {
         let book = self.world.book();
         book.boxes.iter().map(|(id, one)| (id.clone(), one.thread.clone(), one.status.clone())).collect()
     }
 
-    /// Adds a sandbox that somebody else had made.
+    /// Adds a sandbox of another client.
     pub fn add_foreign(&self, id: &str) {
         let one = Sandbox {
             thread: "somebody-elses".to_owned(),
@@ -128,7 +127,7 @@ impl Provisioner {
         self.world.book().boxes.insert(id.to_owned(), one);
     }
 
-    /// Ends what runs in a sandbox, and says so from now on; the sandbox stays in the book.
+    /// Ends a sandbox's container and sets its status; the sandbox stays registered.
     pub fn end(&self, id: &str, status: &str) {
         if let Some(one) = self.world.book().boxes.get_mut(id) {
             one.status = status.to_owned();
@@ -137,7 +136,7 @@ impl Provisioner {
         }
     }
 
-    /// The API of a sandbox.
+    /// Returns the API of a sandbox.
     #[must_use]
     pub fn aio(&self, id: &str) -> Option<Aio> {
         self.world.book().boxes.get(id).and_then(|one| one.aio.clone())
@@ -229,7 +228,7 @@ async fn make(world: &World, body: &Value) -> Response {
     }
     match start(world, &thread, body).await {
         Ok(one) => {
-            // The Pod is just made; the next look finds it running.
+            // The Pod was just created; the next request finds it running.
             let mut answer = shown(&id, &one);
             answer["status"] = json!("Pending");
             world.book().boxes.insert(id, one);
@@ -244,7 +243,7 @@ async fn start(world: &World, thread: &str, body: &Value) -> io::Result<Sandbox>
     let folder = world.home.join("users").join(user).join("threads").join(thread).join("user-data");
     if !folder.is_dir() {
         std::fs::create_dir_all(&folder)?;
-        // Where the test is not root, its own user is that of the image.
+        // Without root, the test's user replaces the image's.
         std::os::unix::fs::chown(&folder, Some(USER), Some(USER)).ok();
     }
     let bind = |from: &Path, to: &str, read_only: bool| {

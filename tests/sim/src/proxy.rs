@@ -1,4 +1,4 @@
-//! A line to a server that can be cut, silenced and mended while a client works.
+//! A connection to a server that can be cut, silenced and restored while a client works.
 
 use std::{
     io,
@@ -15,33 +15,33 @@ use tokio::{
     sync::watch,
 };
 
-/// Nothing that a test waits for takes longer.
+/// Timeout of everything that a test waits for.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// As much is passed on at once.
+/// Size of a chunk, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// What becomes of connections.
+/// State of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    /// Bytes go both ways.
+    /// Bytes are forwarded.
     Up,
-    /// They are closed, and so is each that comes.
+    /// Existing and new connections are closed.
     Cut,
-    /// They stay open, and no byte arrives: as if the server had vanished.
+    /// Connections stay open, but no byte arrives: as if the server had vanished.
     Silent,
 }
 
 /// How a connection breaks at a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Break {
-    /// The server gets the message, its answer is lost, and the connection is closed.
+    /// The server receives the message, its answer is lost, and the connection is closed.
     AnswerLost,
     /// The answer arrives, and nothing after it, as if the server had vanished.
     SilentAfterAnswer,
 }
 
-/// Passes bytes on to a server, or not. A connection that was silent once stays so.
+/// Forwards bytes to a server, or not. A silent connection stays silent.
 pub struct Proxy {
     address: SocketAddr,
     line: watch::Sender<Line>,
@@ -50,15 +50,15 @@ pub struct Proxy {
 
 #[derive(Default)]
 struct Counts {
-    /// At words like these a connection breaks.
+    /// Text at which a connection breaks.
     breaks: Mutex<Option<(Vec<u8>, Break)>>,
-    /// Connections that ever came.
+    /// Total number of connections.
     connections: AtomicUsize,
-    /// Connections that are open.
+    /// Number of open connections.
     open: AtomicUsize,
-    /// Connections of them that are silent.
+    /// Number of silent connections.
     silent: AtomicUsize,
-    /// Bytes that clients sent and no server got.
+    /// Number of bytes from clients that were dropped.
     swallowed: AtomicUsize,
 }
 
@@ -66,7 +66,7 @@ impl Proxy {
     /// Listens on loopback, for a server.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn to(host: &str, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -76,47 +76,47 @@ impl Proxy {
         Ok(Self { address, line, counts })
     }
 
-    /// Returns where clients find it.
+    /// Returns its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes all connections, and each that comes until it is mended.
+    /// Closes all connections, and new ones until it is restored.
     pub async fn cut(&self) {
         self.line.send_replace(Line::Cut);
         until(|| self.counts.open.load(Ordering::SeqCst) == 0).await;
     }
 
-    /// From here on the server is silent on all connections, and on those that come until it is mended.
+    /// Silences the server on all connections, and on new ones until it is restored.
     pub async fn silence(&self) {
         self.line.send_replace(Line::Silent);
         until(|| self.counts.silent.load(Ordering::SeqCst) == self.counts.open.load(Ordering::SeqCst)).await;
     }
 
-    /// Breaks the connection on which a client says these words next.
+    /// Breaks the connection on which a client next sends a text.
     pub fn break_at(&self, words: &str, how: Break) {
         *self.counts.breaks() = Some((words.as_bytes().to_vec(), how));
     }
 
-    /// Tells whether a connection is still to be broken.
+    /// Returns whether a break is still pending.
     #[must_use]
     pub fn has_to_break(&self) -> bool {
         self.counts.breaks().is_some()
     }
 
-    /// New connections work.
+    /// Lets new connections work.
     pub fn mend(&self) {
         self.line.send_replace(Line::Up);
     }
 
-    /// Waits until so many more clients came.
+    /// Waits for this number of new connections.
     pub async fn comers(&self, count: usize) {
         let goal = self.counts.connections.load(Ordering::SeqCst) + count;
         until(|| self.counts.connections.load(Ordering::SeqCst) >= goal).await;
     }
 
-    /// Waits until a client has sent something to a server that is silent.
+    /// Waits until a client has sent bytes to a silent server.
     pub async fn swallows(&self) {
         let before = self.counts.swallowed.load(Ordering::SeqCst);
         until(|| self.counts.swallowed.load(Ordering::SeqCst) > before).await;
@@ -128,7 +128,7 @@ impl Counts {
         self.breaks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells whether the connection breaks at this message.
+    /// Returns whether the connection breaks at this message.
     fn breaks_at(&self, sent: &[u8]) -> Option<Break> {
         let found =
             |(words, _): &mut (Vec<u8>, Break)| sent.windows(words.len()).any(|window| window == words);
@@ -167,7 +167,7 @@ async fn pass(
     silent: &Silent<'_>,
 ) {
     let counts = silent.0;
-    // It stays open until the client goes: a server that vanished closes nothing.
+    // It stays open until the client disconnects: a vanished server closes nothing.
     let mut kept = None;
     tokio::select! {
         biased;
@@ -186,7 +186,7 @@ async fn pass(
     }
 }
 
-/// Counts a connection that is silent, as long as it is open.
+/// Counts a silent connection while it is open.
 struct Silent<'a>(&'a Counts, AtomicBool);
 
 impl Silent<'_> {
@@ -211,7 +211,7 @@ enum End {
     Silence,
 }
 
-/// Passes bytes on until one side closes, or the connection breaks.
+/// Forwards bytes until one side closes, or the connection breaks.
 async fn exchange(client: &mut TcpStream, server: &mut TcpStream, counts: &Counts) -> io::Result<End> {
     let (mut asked, mut answered) = (vec![0; BUFFER_BYTES], vec![0; BUFFER_BYTES]);
     loop {

@@ -1,9 +1,8 @@
-//! A Slack workspace with one app in it, true to the documented behaviour: Web API, Socket Mode and posted
-//! events.
+//! A Slack workspace with one app, faithful to the documented behavior: Web API, Socket Mode and posted events.
 //!
-//! The bot talks to [`Slack::url`]; a test plays the people through [`Platform`] and the handle. Deliberately
-//! absent: other apps, private channels, group messages, views, Enterprise Grid and the real-time API of
-//! old; a call of a method that is not known is answered as such and stays in the record.
+//! The bot talks to [`Slack::url`]; a test controls the users through [`Platform`] and the handle. Deliberately absent:
+//! other apps, private channels, group messages, views, Enterprise Grid and the old real-time API; a call of an unknown
+//! method is answered as such and recorded.
 
 mod blocks;
 mod chat;
@@ -44,7 +43,7 @@ use std::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The handle of a running server. Clones are the same server; it ends with the last.
+/// Handle of a running server. Clones share the server, which stops with the last one.
 #[derive(Clone)]
 pub struct Slack {
     core: Arc<Core>,
@@ -57,10 +56,10 @@ struct Running {
 }
 
 impl Slack {
-    /// Starts a server on a free port of loopback.
+    /// Starts a server on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(options: Options) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
     }
@@ -68,11 +67,11 @@ impl Slack {
     /// Starts a server on a given address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
         let core = Arc::new(Core::new(World::new(options)));
         let stop = CancellationToken::new();
-        // The control holds a handle that does not keep the server alive: it lives in the server.
+        // The control's handle does not keep the server alive, because it is part of the server.
         let handle = Self { core: Arc::clone(&core), running: None };
         let link = Link { core: Arc::clone(&core), stop: stop.clone() };
         let router = control::router(Arc::new(handle.clone())).merge(play::router(handle));
@@ -86,19 +85,19 @@ impl Slack {
         Ok(Self { core, running: Some(Arc::new(running)) })
     }
 
-    /// The address to configure as the API's, without a slash at the end.
+    /// Returns the address to configure as the API's, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.core.look(|world| format!("{}/api", world.url))
     }
 
-    /// How it was set up.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> Options {
         self.core.look(|world| world.options.clone())
     }
 
-    /// Gives a person's app another language, such as `zh-CN`.
+    /// Sets the language of a user's app, such as `zh-CN`.
     pub fn speaks(&self, person: &str, locale: &str) {
         self.core.act(|world| world.locales.insert(person.to_owned(), locale.to_owned()));
     }
@@ -108,13 +107,13 @@ impl Slack {
         self.core.act(|world| world.events_url = Some(url.to_owned()));
     }
 
-    /// A person types one of the app's commands, `/pudu` for example, with words behind it.
+    /// Sends a user's command of the app, for example `/pudu`, with arguments.
     pub fn command(&self, chat: &str, person: &str, command: &str, words: &str) -> bool {
         self.core.act(|world| world.command(chat, person, command, words))
     }
 
-    /// Tells every connection that it has to end: `warning`, `refresh_requested` or `link_disabled`, which
-    /// switches Socket Mode off. After anything but a warning the connection closes.
+    /// Announces the end of every connection: `warning`, `refresh_requested` or `link_disabled`, which disables Socket
+    /// Mode. After anything but a warning the connection closes.
     pub fn disconnect(&self, reason: &str) {
         self.core.act(|world| {
             world.envelopes.disabled |= reason == "link_disabled";
@@ -130,7 +129,7 @@ impl Slack {
         });
     }
 
-    /// Sends every connection a frame of a test's own making.
+    /// Sends every connection a frame that the test specifies.
     pub fn frame(&self, frame: &Value) {
         self.core.act(|world| {
             for socket in &world.envelopes.sockets {
@@ -139,7 +138,7 @@ impl Slack {
         });
     }
 
-    /// Tells the bot of an event of a test's own making.
+    /// Tells the bot of an event that the test specifies.
     pub fn event(&self, event: &Value) {
         self.core.act(|world| {
             let id = world.id('E');
@@ -147,7 +146,7 @@ impl Slack {
         });
     }
 
-    /// Takes a scope away, or gives it back.
+    /// Revokes a scope, or restores it.
     pub fn scope(&self, scope: &str, given: bool) {
         self.core.act(|world| {
             if given {
@@ -158,12 +157,12 @@ impl Slack {
         });
     }
 
-    /// Makes both tokens useless: every call is refused with this error from now on.
+    /// Invalidates both tokens: every call is refused with this error.
     pub fn revoke(&self, error: &str) {
         self.core.act(|world| world.revoked = Some(error.to_owned()));
     }
 
-    /// Takes the bot out of a channel.
+    /// Removes the bot from a channel.
     pub fn kick(&self, chat: &str) {
         self.core.act(|world| {
             if let Some(channel) = world.channels.get_mut(chat) {
@@ -172,23 +171,23 @@ impl Slack {
         });
     }
 
-    /// Switches the rate limits on or off.
+    /// Enables or disables the rate limits.
     pub fn pace(&self, on: bool) {
         self.core.act(|world| world.meter.on = on);
     }
 
-    /// Closes all streams, as the platform does with those that idle.
+    /// Closes all streams, like idle ones.
     pub fn close_streams(&self) {
         self.core.act(stream::close_all);
     }
 
-    /// What the bot says it does, by thread; cleared ones have no words.
+    /// Returns the bot's statuses by thread; cleared ones have no text.
     #[must_use]
     pub fn statuses(&self) -> Vec<Status> {
         self.core.look(|world| world.statuses.clone())
     }
 
-    /// The reactions of the bot to a message.
+    /// Returns the bot's reactions to a message.
     #[must_use]
     pub fn reactions(&self, chat: &str, message: &str) -> Vec<String> {
         self.core.look(|world| {
@@ -197,25 +196,25 @@ impl Slack {
         })
     }
 
-    /// How many events wait for their acknowledgement.
+    /// Returns the number of unacknowledged events.
     #[must_use]
     pub fn unacknowledged(&self) -> usize {
         self.core.look(World::unacknowledged)
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.core.look(|world| world.envelopes.sockets.len())
     }
 
-    /// Events that were given up after all tries, or that came while nobody was there.
+    /// Returns events that were given up after all attempts, or that came without a connection.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
         self.core.look(|world| world.envelopes.lost.clone())
     }
 
-    /// Whether a message of the bot lets Slack fetch what its links lead to.
+    /// Returns whether a message of the bot lets Slack fetch its links.
     #[must_use]
     pub fn previews(&self, chat: &str, message: &str) -> bool {
         self.core.look(|world| {
@@ -227,18 +226,18 @@ impl Slack {
         })
     }
 
-    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    /// Holds the nth call of a method from now on, before or after its effect, until it is released.
     #[must_use]
     pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
         self.core.act(|world| world.books.faults.hold(method, nth, when))
     }
 
-    /// Makes calls of a method fail with a chance between 0 and 1.
+    /// Makes calls of a method fail with a probability between 0 and 1.
     pub fn fail_often(&self, method: &str, chance: f64, fault: Fault) {
         self.core.act(|world| world.books.faults.fail_often(method, chance, fault));
     }
 
-    /// Calls a method in process with the bot's token; returns the whole answer, `null` where it was cut.
+    /// Calls a method in process with the bot's token; returns the complete response, `null` if it was cut.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         let token = self.core.look(|world| world.options.bot_token.clone());
         let fields = params.as_object().cloned().unwrap_or_default();
@@ -250,7 +249,7 @@ impl Slack {
         }
     }
 
-    /// The signature of a body, as the platform makes it.
+    /// Returns the platform's signature of a body.
     #[must_use]
     pub fn sign(&self, at: u64, body: &[u8]) -> String {
         hook::sign(&self.options().signing_secret, at, body)

@@ -1,5 +1,5 @@
-//! A platform's state behind a lock, the signal that it changed, and one call's way through the record,
-//! the planned failures and its effect. Every simulated platform stands on this.
+//! A platform's state behind a lock, its change notification, and the handling of a call: record, planned failures and
+//! effect. All simulated platforms use it.
 
 use crate::{
     calls::{Call, Calls, Outcome},
@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// What a test reads of the calls, and plans for them.
+/// Record and plans of a platform.
 pub(crate) struct Books {
     pub(crate) calls: Calls,
     pub(crate) faults: Faults,
@@ -34,11 +34,11 @@ impl Books {
 pub(crate) trait World: Send + 'static {
     fn books(&mut self) -> &mut Books;
 
-    /// Words a planned failure that is an answer, as the platform does. Not asked for the others.
+    /// Formats a planned failure that is a response. Not called for other failures.
     fn refuse(fault: &Fault) -> Answer;
 }
 
-/// What goes back over the connection.
+/// Response on the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     /// An answer in the platform's form.
@@ -49,33 +49,33 @@ pub(crate) enum Reply {
     Bytes(bytes::Bytes),
     /// A proxy's error page.
     BadGateway,
-    /// No JSON.
+    /// Not JSON.
     Garbage,
-    /// Nothing: the connection closes.
+    /// No response: the connection closes.
     Cut,
 }
 
-/// What goes back, and what the record says of it.
+/// Response, and its outcome for the record.
 pub(crate) type Answer = (Reply, Outcome);
 
-/// What every simulated platform's stage does alike, whatever its state is.
+/// Common functions of all platforms' stages, whatever their state is.
 pub trait Staged {
     /// Makes the nth call of a method from now on fail; `*` is any method.
     fn fail(&self, method: &str, nth: u64, fault: Fault);
 
-    /// Makes every call of a method from now on fail; `api` is all calls of the API, whatever happens on connections.
+    /// Makes every call of a method fail from now on; `api` matches all calls of the API, but no events on connections.
     fn fail_always(&self, method: &str, fault: Fault);
 
     /// Runs a hook at the nth call of a method from now on, before or after its effect.
     fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>);
 
-    /// Takes back all failures and hooks that have not come yet.
+    /// Removes all pending failures and hooks.
     fn heal(&self);
 
     /// Returns the calls of a method, oldest first; `*` is any method.
     fn calls(&self, method: &str) -> Vec<Call>;
 
-    /// Tells of changes from now on.
+    /// Returns a receiver that is notified of changes.
     fn watch(&self) -> watch::Receiver<()>;
 }
 
@@ -118,8 +118,8 @@ impl<W: World> Stage<W> {
         Self { world: Mutex::new(world), changed: watch::Sender::new(()) }
     }
 
-    /// Locks the state without telling anybody of a change.
-    // A panic in a test's closure must not hide the state from the test's last words.
+    /// Locks the state without notifying of a change.
+    // A panic in a test's closure must not hide the state from the final report of the test.
     pub(crate) fn lock(&self) -> MutexGuard<'_, W> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,19 +129,19 @@ impl<W: World> Stage<W> {
         read(&self.lock())
     }
 
-    /// Changes the state and wakes those who wait for a change.
+    /// Changes the state and notifies waiting tasks.
     pub(crate) fn act<T>(&self, change: impl FnOnce(&mut W) -> T) -> T {
         let result = change(&mut self.lock());
         self.changed.send_replace(());
         result
     }
 
-    /// Tells of changes from now on.
+    /// Returns a receiver that is notified of changes.
     pub(crate) fn watch(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Does what is asked under the name of a method, with record and failures.
+    /// Executes a method, with record and failures.
     pub(crate) async fn run<F>(&self, method: &str, params: Map<String, Value>, effect: F) -> Reply
     where
         F: Future<Output = Answer>,
@@ -209,7 +209,7 @@ impl IntoResponse for Reply {
     }
 }
 
-/// Writes the outcome into the record, also when the client goes away and the call is dropped.
+/// Records the outcome, also when the client disconnects and the call is dropped.
 struct Entry<'a, W: World> {
     stage: &'a Stage<W>,
     n: u64,

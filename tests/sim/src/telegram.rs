@@ -1,9 +1,9 @@
-//! A Telegram Bot API server with one bot, true to the documented behaviour.
+//! A Telegram Bot API server with one bot, faithful to the documented behavior.
 //!
-//! The bot talks to [`Telegram::url`]; a test plays the people through the handle, reads what they see
-//! ([`View`]) and makes calls fail ([`Fault`], [`Telegram::on_call`], [`Telegram::hold`]). Deliberately
-//! absent: channels, members' rights, inline mode, the Markdown parse modes, stickers and other media, and
-//! the methods that need them; a call of one is answered as an unknown method.
+//! The bot talks to [`Telegram::url`]; a test controls the users through the handle, reads their chats ([`View`]) and
+//! makes calls fail ([`Fault`], [`Telegram::on_call`], [`Telegram::hold`]). Deliberately absent: channels, members'
+//! rights, inline mode, the Markdown parse modes, stickers and other media, and the methods that need them; a call of
+//! one is answered as an unknown method.
 
 mod control;
 mod core;
@@ -50,7 +50,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// The handle of a running server. Clones are the same server; it ends with the last.
+/// Handle of a running server. Clones share the server, which stops with the last one.
 #[derive(Clone)]
 pub struct Telegram {
     core: Arc<Core>,
@@ -58,10 +58,10 @@ pub struct Telegram {
 }
 
 impl Telegram {
-    /// Starts a server on a free port of loopback.
+    /// Starts a server on a free loopback port.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub async fn start(options: Options) -> io::Result<Self> {
         Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
     }
@@ -69,7 +69,7 @@ impl Telegram {
     /// Starts a server on a given address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
         let core = Arc::new(Core::new(World::new(options)));
         let router = control::router(Arc::clone(&core)).merge(server::router(Arc::clone(&core)));
@@ -78,29 +78,29 @@ impl Telegram {
         Ok(Self { core, server: Arc::new(server) })
     }
 
-    /// The address to configure as the API's, without a slash at the end.
+    /// Returns the address to configure as the API's, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// The bot's token.
+    /// Returns the bot's token.
     #[must_use]
     pub fn token(&self) -> String {
         self.core.look(|world| world.options.token.clone())
     }
 
-    /// Gives the bot another token; the one before is not valid any more.
+    /// Changes the bot's token; the previous one becomes invalid.
     pub fn rotate(&self, token: &str) {
         self.core.act(|world| token.clone_into(&mut world.options.token));
     }
 
-    /// Adds a person, who has a private chat with the bot from now on.
+    /// Adds a user with a private chat with the bot.
     pub fn add_person(&self, name: &str, username: Option<&str>) -> UserId {
         self.core.act(|world| world.add_person(name, username))
     }
 
-    /// Gives a person's app another language, such as `zh-hans`.
+    /// Sets the language of a user's app, such as `zh-hans`.
     pub fn speaks(&self, person: UserId, language: &str) {
         self.core.act(|world| {
             if let Some(user) = world.users.get_mut(&person) {
@@ -109,13 +109,13 @@ impl Telegram {
         });
     }
 
-    /// The private chat of a person.
+    /// Returns a user's private chat.
     #[must_use]
     pub fn private(&self, person: UserId) -> ChatId {
         ChatId(person.0)
     }
 
-    /// Adds a group of some kind with the bot in it.
+    /// Adds a group of this kind with the bot.
     pub fn add_group(&self, kind: Kind, title: &str, members: &[UserId]) -> ChatId {
         self.core.act(|world| world.add_chat(kind, title, members))
     }
@@ -123,45 +123,45 @@ impl Telegram {
     /// Opens a topic in a forum.
     ///
     /// # Errors
-    /// When the chat is no forum.
+    /// When the chat is not a forum.
     pub fn open_topic(&self, chat: ChatId, name: &str) -> Result<MessageId, Impossible> {
         self.core.act(|world| world.open_topic(chat, name))
     }
 
-    /// A person writes a text.
+    /// Sends a user's text.
     ///
     /// # Errors
-    /// When the person is not in the chat.
+    /// When the user is not in the chat.
     pub fn say(&self, chat: ChatId, person: UserId, text: &str) -> Result<MessageId, Impossible> {
         let ids = self.post(chat, person, &Post::text(text))?;
         ids.first().copied().ok_or(Impossible::Chat(chat))
     }
 
-    /// A person posts; one message each file, or one.
+    /// Sends a user's post: one message per file, or one.
     ///
     /// # Errors
-    /// When the person is not in the chat, or what it refers to is not there.
+    /// When the user is not in the chat, or a referenced message does not exist.
     pub fn post(&self, chat: ChatId, person: UserId, post: &Post) -> Result<Vec<MessageId>, Impossible> {
         self.core.act(|world| world.say(chat, person, post))
     }
 
-    /// A person edits a message.
+    /// Edits a user's message.
     ///
     /// # Errors
-    /// When it is not there, or the bot's.
+    /// When it does not exist, or is the bot's.
     pub fn edit(&self, chat: ChatId, message: MessageId, text: &str) -> Result<(), Impossible> {
         self.core.act(|world| world.person_edits(chat, message, text))
     }
 
-    /// A person deletes a message, of which the bot hears nothing.
+    /// Deletes a user's message, without an event for the bot.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When it does not exist.
     pub fn delete(&self, chat: ChatId, message: MessageId) -> Result<(), Impossible> {
         self.core.act(|world| world.person_deletes(chat, message))
     }
 
-    /// A person presses the button that reads or sends `button`; returns the query's id.
+    /// Presses the button with this label or value; returns the query's ID.
     ///
     /// # Errors
     /// When there is no such button.
@@ -175,7 +175,7 @@ impl Telegram {
         self.core.act(|world| world.press(chat, person, message, button))
     }
 
-    /// A person blocks the bot.
+    /// Lets a user block the bot.
     ///
     /// # Errors
     /// When there is no such chat.
@@ -183,7 +183,7 @@ impl Telegram {
         self.core.act(|world| world.set_access(self.private(person), Access::Blocked))
     }
 
-    /// The bot is thrown out of a group.
+    /// Removes the bot from a group.
     ///
     /// # Errors
     /// When there is no such chat.
@@ -191,15 +191,15 @@ impl Telegram {
         self.core.act(|world| world.set_access(group, Access::Kicked))
     }
 
-    /// A group becomes a supergroup; returns the new chat.
+    /// Converts a group to a supergroup; returns the new chat.
     ///
     /// # Errors
-    /// When the chat is no basic group.
+    /// When the chat is not a basic group.
     pub fn migrate(&self, group: ChatId) -> Result<ChatId, Impossible> {
         self.core.act(|world| world.migrate(group))
     }
 
-    /// Calls a method in process, without HTTP; returns the whole answer, `null` where it was cut.
+    /// Calls a method in process, without HTTP; returns the complete response, `null` if it was cut.
     pub async fn call(&self, method: &str, params: serde_json::Value) -> serde_json::Value {
         let fields = params.as_object().cloned().unwrap_or_default();
         match self.core.call(method, Params::from_json(fields)).await {
@@ -208,25 +208,24 @@ impl Telegram {
         }
     }
 
-    /// Queues an update of a test's own making, for kinds that people here cannot cause.
+    /// Queues an update that the test specifies, for kinds that users here cannot cause.
     pub fn update(&self, chat: ChatId, kind: &str, what: &serde_json::Value) -> Option<UpdateId> {
         self.core.act(|world| world.updates.push(chat, kind, what, Instant::now()))
     }
 
-    /// The number of the newest update.
+    /// Returns the number of the newest update.
     #[must_use]
     pub fn last_update(&self) -> Option<UpdateId> {
         self.core.look(|world| world.updates.newest())
     }
 
-    /// The update that told the bot of a message; `None` when it was not told, or long ago.
+    /// Returns the update of a message; `None` if there was none, or long ago.
     #[must_use]
     pub fn update_of(&self, chat: ChatId, message: MessageId) -> Option<UpdateId> {
         self.core.look(|world| world.updates.of(chat, message))
     }
 
-    /// Delivers an update once more under its old number, even if it was confirmed. False when it is not
-    /// known (any more).
+    /// Repeats an update with its old number, even if it was confirmed. Returns `false` if it is unknown.
     pub fn redeliver(&self, update: UpdateId) -> bool {
         self.core.act(|world| world.updates.repeat(update, Instant::now()))
     }
@@ -236,7 +235,7 @@ impl Telegram {
         self.core.act(|world| world.meter.paces = paces);
     }
 
-    /// Makes the next call of a method fail; `*` is any method, and `download` the fetching of a file.
+    /// Makes the next call of a method fail; `*` is any method, and `download` is downloading a file.
     pub fn fail_next(&self, method: &str, fault: Fault) {
         self.fail_nth(method, 1, fault);
     }
@@ -246,7 +245,7 @@ impl Telegram {
         self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
     }
 
-    /// Makes calls of a method fail with a chance between 0 and 1, by the seed in the options.
+    /// Makes calls of a method fail with a probability between 0 and 1, by the seed in the options.
     pub fn fail_often(&self, method: &str, chance: f64, fault: Fault) {
         self.core.act(|world| world.books.faults.fail_often(method, chance, fault));
     }
@@ -256,35 +255,35 @@ impl Telegram {
         self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
     }
 
-    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    /// Holds the nth call of a method from now on, before or after its effect, until it is released.
     #[must_use]
     pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
         self.core.act(|world| world.books.faults.hold(method, nth, when))
     }
 
-    /// Takes back all failures, hooks and holds that have not come yet.
+    /// Removes all pending failures, hooks and holds.
     pub fn heal(&self) {
         self.core.act(|world| world.books.faults.clear());
     }
 
-    /// Looks at the platform as it is now.
+    /// Reads the current state of the platform.
     pub fn look<T>(&self, read: impl FnOnce(&View<'_>) -> T) -> T {
         self.core.look(|world| read(&View { world }))
     }
 
-    /// What stands in a chat now.
+    /// Returns the current messages of a chat.
     #[must_use]
     pub fn transcript(&self, chat: ChatId) -> Vec<Seen> {
         self.look(|view| view.transcript(chat))
     }
 
-    /// All texts that a message has shown.
+    /// Returns all texts that a message has shown.
     #[must_use]
     pub fn history(&self, chat: ChatId, message: MessageId) -> Vec<Shown> {
         self.look(|view| view.history(chat, message))
     }
 
-    /// The calls of a method, oldest first; `*` is any method.
+    /// Returns the calls of a method, oldest first; `*` is any method.
     #[must_use]
     pub fn calls(&self, method: &str) -> Vec<Call> {
         self.look(|view| {
@@ -292,16 +291,16 @@ impl Telegram {
         })
     }
 
-    /// How often a method was called.
+    /// Returns the number of calls of a method.
     #[must_use]
     pub fn count(&self, method: &str) -> u64 {
         self.look(|view| view.count(method))
     }
 
-    /// Waits until `probe` finds what it looks for; it looks after every change.
+    /// Waits until `probe` returns a value; it is called after every change.
     ///
     /// # Errors
-    /// When it does not in time, with what could be seen instead.
+    /// On timeout, with the current state.
     pub async fn wait<T>(
         &self,
         within: Duration,
@@ -327,10 +326,10 @@ impl Telegram {
         }
     }
 
-    /// Waits until the bot's last message in a chat reads so.
+    /// Waits until the bot's last message in a chat has this text.
     ///
     /// # Errors
-    /// When it does not in time, with what could be seen instead.
+    /// On timeout, with the current state.
     pub async fn wait_answer(&self, chat: ChatId, text: &str, within: Duration) -> Result<(), Timeout> {
         self.wait(within, |view| (view.last_answer(chat) == Some(text)).then_some(())).await
     }

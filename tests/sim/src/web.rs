@@ -1,10 +1,9 @@
-//! A simulated web: the providers of searches and pages, true to their public documentation in paths, keys,
-//! shapes and refusals, and a site that stands for the open internet.
+//! A simulated web: search and page providers, faithful to their public documentation in paths, keys, shapes and
+//! errors, and a site that represents the public internet.
 //!
-//! The providers share one server on loopback, each below its own path, so that one address can be configured
-//! per tool. The site listens on 127.0.0.2, which a client has to be told to take for the open internet; what
-//! listens on 127.0.0.1 beside the providers is what nobody from outside may reach. Deliberately absent: prices,
-//! and rate limits other than those that a test plans.
+//! The providers share one loopback server, each with its own path, so that an address can be configured per tool. The
+//! site listens on 127.0.0.2, which a client has to treat as the public internet; the server on 127.0.0.1 must not be
+//! reachable from outside. Deliberately absent: prices, and rate limits other than planned ones.
 
 mod engines;
 mod site;
@@ -24,18 +23,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The key that every provider takes.
+/// Key that every provider accepts.
 pub const KEY: &str = "web-simulated-key-0123456789";
 
-/// The largest request that is read.
+/// Maximum size of a request, in bytes.
 const BODY: usize = 1024 * 1024;
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The method and the path, such as `POST /tavily/search`.
     pub what: String,
-    /// The query string, decoded by nobody.
+    /// The query string, not decoded.
     pub query: String,
     /// The body, as text.
     pub body: String,
@@ -44,11 +43,11 @@ pub struct Asked {
 #[derive(Default)]
 struct World {
     asked: Mutex<Vec<Asked>>,
-    /// What goes wrong next, by path.
+    /// Planned failures by path.
     troubles: Mutex<Vec<(String, u16, Option<u64>)>>,
 }
 
-/// A simulated web. It ends with its last handle.
+/// A simulated web. It stops with its last handle.
 #[derive(Clone)]
 pub struct Web {
     world: Arc<World>,
@@ -60,7 +59,7 @@ impl Web {
     /// Starts one.
     ///
     /// # Errors
-    /// When no ports can be had.
+    /// When no ports are available.
     pub async fn start() -> io::Result<Self> {
         let world = Arc::new(World::default());
         let inside = Router::new().fallback(engines).with_state(world.clone());
@@ -71,31 +70,31 @@ impl Web {
         Ok(Self { world, engines: Arc::new(engines), site: Arc::new(site) })
     }
 
-    /// The address to configure as a provider's `base_url`: `tavily`, `jina`, `firecrawl`, `searxng`, `brave`,
-    /// `serper`, `exa` or `ddg`.
+    /// Returns the `base_url` of a provider: `tavily`, `jina`, `firecrawl`, `searxng`, `brave`, `serper`, `exa` or
+    /// `ddg`.
     #[must_use]
     pub fn provider(&self, name: &str) -> String {
         format!("http://{}/{name}", self.engines.address())
     }
 
-    /// The address of a page of the site.
+    /// Returns the address of a page of the site.
     #[must_use]
     pub fn page(&self, path: &str) -> String {
         format!("http://{}{path}", self.site.address())
     }
 
-    /// The address of what nobody from outside may reach.
+    /// Returns the internal address, which must not be reachable from outside.
     #[must_use]
     pub fn inside(&self) -> String {
         format!("http://{}/secret", self.engines.address())
     }
 
-    /// Makes the next request for a path fail with a status, and with how long to wait.
+    /// Makes the next request for a path fail with a status and a retry delay.
     pub fn fail(&self, path: &str, status: u16, retry_after: Option<u64>) {
         locked(&self.world.troubles).push((path.to_owned(), status, retry_after));
     }
 
-    /// Everything that was asked, in order.
+    /// Returns all requests, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         locked(&self.world.asked).clone()
@@ -106,7 +105,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A request as the engines and the site look at it.
+/// A parsed request.
 struct Visit {
     path: String,
     query: String,
@@ -129,7 +128,7 @@ impl Visit {
     }
 }
 
-/// Notes a request, and whether it is to fail.
+/// Records a request, and returns its planned failure.
 async fn visit(world: &World, request: Request) -> Result<Visit, Response> {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, BODY).await.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every result decodes in teloxide, whose types are strict, and every refusal is the error it means.
+//! Every result can be decoded by teloxide, whose types are strict, and every error is the expected one.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it says")]
 
@@ -217,7 +217,7 @@ async fn faults_reach_the_client_as_what_they_are() {
     let send = async |text: &str| bot.send_message(ChatId(chat.0), text).await;
     telegram.fail_next("sendMessage", Fault::TooMany(7));
     assert!(matches!(send("a").await, Err(RequestError::RetryAfter(wait)) if wait.seconds() == 7));
-    // No 5xx here: teloxide sleeps ten seconds on each before it says so.
+    // No 5xx here: teloxide sleeps ten seconds before it returns one.
     for (fault, done) in [(Fault::CutBefore, false), (Fault::CutAfter, true), (Fault::Garbage, true)] {
         let text = format!("{fault:?}");
         telegram.fail_next("sendMessage", fault);

@@ -1,4 +1,4 @@
-//! Webhook delivery, received by a server of the test's own.
+//! Webhook delivery to a server of the test.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it says")]
 
@@ -15,7 +15,7 @@ use std::{
 };
 use tokio::{net::TcpListener, sync::mpsc};
 
-/// What arrives, and the statuses to answer with; 200 when there are none left.
+/// Received updates, and the statuses to respond with; 200 when there are none left.
 #[derive(Clone)]
 struct Receiver {
     arrived: mpsc::Sender<(Option<String>, Value)>,

@@ -1,5 +1,5 @@
-//! Commands over the API. Each has a session of its own, named by us before it begins, so that it can be killed from
-//! the first moment on.
+//! Commands over the API. Each has its own session, with a name chosen before it starts, so that it can be killed at
+//! any time.
 
 use super::{
     Aio, CALL_TIMEOUT,
@@ -10,12 +10,12 @@ use pudu_sandbox::{Capture, END, ROOT};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
-/// One answer is waited for so long; a command that takes longer is asked for again.
+/// Timeout of one response; a longer command is polled again.
 const STEP: Duration = Duration::from_secs(25);
-/// How long after its timeout a command may live; then it is killed from here.
+/// Time between a command's timeout and the client's attempt to kill it.
 const KILL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Runs a command, with variables of its own.
+/// Runs a command with additional variables.
 pub(super) async fn run(
     aio: &Aio,
     command: &ShellCommand,
@@ -23,11 +23,11 @@ pub(super) async fn run(
 ) -> Result<Exec, SandboxError> {
     let own = variables.iter().map(|Variable { name, value }| (name.as_str(), value.as_str()));
     let everybodys = aio.0.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    // What the operator set stays as it is.
+    // Variables set by the operator take precedence.
     run_with(aio, command, own.chain(everybodys).collect()).await
 }
 
-/// Runs a command that finds more in its environment.
+/// Runs a command with an environment.
 pub(super) async fn run_with(
     aio: &Aio,
     command: &ShellCommand,
@@ -50,7 +50,7 @@ pub(super) async fn run_at(
             session.close().await;
             done
         }
-        // The API did not keep its word; dropping the session kills.
+        // The API ignored its own timeout; dropping the session kills the command.
         Err(_) => {
             let (stdout, stderr) = (String::new(), String::new());
             Ok(Exec { stdout, stderr, code: None, killed: Some(Killed::Late), cut: false })
@@ -58,7 +58,7 @@ pub(super) async fn run_at(
     }
 }
 
-/// Session of one command. Kills the command when dropped before it is over.
+/// Session of one command. Kills the command if dropped before it ended.
 struct AioSession {
     aio: Aio,
     id: String,
@@ -114,7 +114,7 @@ impl AioSession {
         self.aio.call("/v1/bash/output", &request, STEP + CALL_TIMEOUT).await
     }
 
-    /// Forgets the session; the API keeps it otherwise. What the command left in the background goes on.
+    /// Deletes the session, which the API keeps otherwise. Background processes of the command keep running.
     async fn close(mut self) {
         self.over = true;
         close(&self.aio, &self.id).await;

@@ -1,5 +1,5 @@
-//! Files over the API, by the agent's paths. What a path is, and what may be written, is decided here; where symlinks
-//! lead is the container's own business, which has nothing but what was mounted.
+//! Files over the API, by the agent's paths. This module decides which paths are valid and writable. Symlinks are
+//! resolved inside the container, which contains only the mounts.
 
 use super::{Aio, CALL_TIMEOUT, exec, gone, refused, wire};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -12,7 +12,7 @@ use std::{
     path::{Component, Path},
 };
 
-/// Makes the folders above a file; the path comes by the environment, so that no character of it means anything.
+/// Creates the parent folders of a file. The path is passed in the environment, so no character needs quoting.
 const MAKE_FOLDER: &str = "mkdir -p -- \"$PUDU_FOLDER\"";
 
 pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, SandboxError> {
@@ -51,7 +51,7 @@ pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> 
     aio.call::<Value>("/v1/file/write", &request, CALL_TIMEOUT).await.map(drop)
 }
 
-/// The API says nowhere that it makes folders.
+/// The API's documentation does not mention that it creates folders.
 async fn make_folder(aio: &Aio, path: &str) -> Result<(), SandboxError> {
     let Some(folder) = Path::new(path).parent().and_then(Path::to_str) else { return Ok(()) };
     let command = ShellCommand { script: MAKE_FOLDER.to_owned(), timeout: CALL_TIMEOUT };
@@ -95,7 +95,7 @@ pub(super) async fn list(
     Ok(entries)
 }
 
-/// Finds the mount that a path lies in. What lies in none is not the agent's.
+/// Finds the mount of a path. Paths outside of all mounts are refused.
 fn find<'a>(aio: &'a Aio, path: &str) -> Result<&'a Mount, SandboxError> {
     let parts = |part| matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir);
     let plain = path.starts_with('/') && Path::new(path).components().all(parts) && !path.contains('\0');

@@ -1,4 +1,4 @@
-//! The API's own shapes, as far as they are used.
+//! Request and response types of the API, as far as they are used.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub(super) struct AioResponse<T> {
     pub(super) data: Option<T>,
 }
 
-/// Runs a command in a process of its own. Times are in seconds.
+/// Runs a command in its own process. Times are in seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct ExecRequest<'a> {
     pub(super) command: &'a str,
@@ -20,15 +20,15 @@ pub(super) struct ExecRequest<'a> {
     pub(super) exec_dir: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) env: BTreeMap<&'a str, &'a str>,
-    /// After this it answers `running`, and the command goes on.
+    /// Time until the API responds with `running` while the command continues.
     pub(super) timeout: f64,
-    /// After this it kills the command.
+    /// Time until the API kills the command.
     pub(super) hard_timeout: f64,
-    /// So many characters of each output are in the answer; the middle is left out.
+    /// Maximum length of each output in the response, in characters; the middle is cut.
     pub(super) max_output_length: usize,
 }
 
-/// How a command stands.
+/// Result of a command, or its state so far.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExecResult {
     #[serde(default)]
@@ -47,19 +47,19 @@ pub(super) struct ExecResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CommandStatus {
-    /// It has not begun.
+    /// It has not started.
     Pending,
-    /// It works.
+    /// It is running.
     Running,
-    /// It ended by itself.
+    /// It exited.
     Completed,
-    /// It was killed because it took too long.
+    /// It was killed by its timeout.
     TimedOut,
-    /// It was killed because somebody wanted it.
+    /// It was killed on request.
     Killed,
 }
 
-/// Asks for what a command wrote since.
+/// Requests the output since the last call.
 #[derive(Debug, Serialize)]
 pub(super) struct OutputRequest<'a> {
     pub(super) session_id: &'a str,
@@ -82,14 +82,14 @@ pub(super) struct OutputResult {
     pub(super) command: Option<CommandInfo>,
 }
 
-/// How it stands meanwhile.
+/// Current state of a command.
 #[derive(Debug, Deserialize)]
 pub(super) struct CommandInfo {
     pub(super) status: CommandStatus,
     pub(super) exit_code: Option<i32>,
 }
 
-/// Kills what a session runs.
+/// Kills the command of a session.
 #[derive(Debug, Serialize)]
 pub(super) struct KillRequest<'a> {
     pub(super) session_id: &'a str,

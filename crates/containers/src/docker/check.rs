@@ -9,21 +9,21 @@ use pudu_base::SandboxError;
 /// Result of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineCheck {
-    /// The engine's own version.
+    /// Version of the engine.
     pub version: String,
-    /// The version of its API.
+    /// Version of its API.
     pub api: String,
-    /// Whether it runs without root.
+    /// Whether the engine runs without root.
     pub rootless: bool,
-    /// Whether it has the image.
+    /// Whether the engine has the image.
     pub image: bool,
 }
 
 impl DockerEngine {
-    /// Looks at the engine. Nothing is made or fetched.
+    /// Inspects the engine without creating or pulling anything.
     ///
     /// # Errors
-    /// When it does not answer; the text says what can be done.
+    /// When the engine does not respond; the error suggests a fix.
     pub async fn look(&self) -> Result<EngineCheck, SandboxError> {
         let docker = self.0.link.docker().await?;
         let version = docker.version().await.map_err(|error| failed("say its version", error))?;

@@ -1,22 +1,22 @@
-//! The few lines of shell that a container needs of us: to wait, to begin a command, to kill one.
+//! Shell scripts that run in a container: to idle, to start a command and to kill one.
 
-/// The variable by which the processes of a command are known.
+/// Environment variable that identifies the processes of a command.
 pub(super) const MARK: &str = "PUDU_COMMAND";
-/// Its value for what belongs to no command and is never killed.
+/// Its value for processes that belong to no command and are never killed.
 pub(super) const NOBODY: &str = "nobody";
 
 /// Script of the container's first process.
 pub(super) const IDLE: &str = "while :; do sleep 86400; done";
 
-/// Begins a command in the better shell that there is. The command's text is an argument: nothing is put into it.
+/// Starts a command in bash if available, otherwise in sh. The command is an argument and needs no quoting.
 pub(super) const BEGIN: &str =
     "if command -v bash >/dev/null 2>&1; then exec bash -c \"$1\"; else exec /bin/sh -c \"$1\"; fi";
 
-/// Kills all processes of one command, which it gets as an argument, and ends with 0 when none is left.
+/// Kills all processes of the command given as argument, and exits with 0 when none is left.
 ///
-/// A process is the command's if its environment has the command's mark, or no mark at all: what cleared its
-/// environment to hide is killed too. What has the mark of another command is left alone. First all are stopped, so
-/// that none can make new ones, then all are killed; `kill` of the shell itself and `/proc` are all that it needs.
+/// A process belongs to the command if its environment has the command's mark, or no mark at all: a process that
+/// cleared its environment is killed too. Processes with the mark of another command are left alone. All are stopped
+/// before they are killed, so that none can start new ones. The script needs only the shell's own `kill` and `/proc`.
 pub(super) const KILL: &str = r#"
 look() {
   found=

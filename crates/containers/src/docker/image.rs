@@ -1,4 +1,4 @@
-//! Fetches the image if the engine does not have it.
+//! Pulls the image if the engine does not have it.
 
 use super::link::{failed, status};
 use bollard::{Docker, query_parameters::CreateImageOptions};
@@ -7,12 +7,12 @@ use pudu_base::SandboxError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The log says this often how far it is.
+/// Interval between log lines about the progress.
 const TELL: Duration = Duration::from_secs(5);
-/// The registry may be silent for so long.
+/// Time without progress after which the pull fails.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Returns when the image is there. An image without a tag is its `latest`.
+/// Returns when the image is available. The default tag is `latest`.
 pub(super) async fn ensure(docker: &Docker, image: &str) -> Result<(), SandboxError> {
     match docker.inspect_image(image).await {
         Ok(_) => return Ok(()),
@@ -56,7 +56,7 @@ fn cannot(image: &str, why: &str) -> SandboxError {
     ))
 }
 
-/// Without a tag an engine would fetch all that there are.
+/// Adds `latest` to an image without a tag: the engine would pull all tags otherwise.
 fn tagged(image: &str) -> String {
     let name = image.rsplit('/').next().unwrap_or(image);
     if name.contains([':', '@']) { image.to_owned() } else { format!("{image}:latest") }

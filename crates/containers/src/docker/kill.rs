@@ -1,5 +1,5 @@
-//! Kills a command. The engine starts processes in a container and has no word for ending them, so another one is
-//! started that does; where that fails, the whole container is taken away.
+//! Kills a command. The engine can start processes in a container but not end them, so another process kills them; if
+//! that fails, the whole container is removed.
 
 use super::{
     DockerEngine,
@@ -15,10 +15,10 @@ use futures_util::StreamExt;
 use pudu_base::SandboxError;
 use std::time::Duration;
 
-/// How long killing may take; then the container goes.
+/// Timeout of killing a command, after which the container is removed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A command that runs. Dropped before it is over, it is killed.
+/// A running command. Dropping it kills the command.
 pub(super) struct RunningExec {
     docker: DockerEngine,
     id: BoxId,
@@ -32,15 +32,15 @@ impl RunningExec {
         Self { docker, id, exec, mark, over: false }
     }
 
-    /// It ended by itself.
+    /// Marks the command as ended.
     pub(super) fn over(mut self) {
         self.over = true;
     }
 
-    /// Kills it, and returns when nothing of it is left.
+    /// Kills the command and returns when none of its processes is left.
     pub(super) async fn kill(mut self) {
         kill(&self.docker, &self.id, &self.exec, &self.mark).await;
-        // A call that is given up in the midst of this has it done by somebody else.
+        // If this call is dropped, a background task finishes the work.
         self.over = true;
     }
 }
@@ -59,7 +59,7 @@ impl Drop for RunningExec {
 async fn kill(docker: &DockerEngine, id: &BoxId, exec: &str, mark: &str) {
     let killing = async {
         try_kill(docker, id, mark).await?;
-        // One that was given up as it began may have begun behind it.
+        // A command abandoned during its start may start afterwards.
         while runs(docker, exec).await? {
             try_kill(docker, id, mark).await?;
         }
@@ -76,7 +76,7 @@ async fn kill(docker: &DockerEngine, id: &BoxId, exec: &str, mark: &str) {
     }
 }
 
-/// Whether the engine says that a command runs. One of a container that is gone does not.
+/// Returns whether the engine reports a command as running. A removed container runs nothing.
 async fn runs(docker: &DockerEngine, exec: &str) -> Result<bool, SandboxError> {
     let engine = docker.0.link.docker().await?;
     match engine.inspect_exec(exec).await {
@@ -97,7 +97,7 @@ async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), S
     };
     let made = match engine.create_exec(&docker.name(id), options).await {
         Ok(made) => made,
-        // Nothing runs in a container that is gone.
+        // A removed container runs nothing.
         Err(error) if matches!(super::status(&error), Some(404 | 409)) => return Ok(()),
         Err(error) => return Err(failed("kill the command", error)),
     };

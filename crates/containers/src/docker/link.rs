@@ -1,4 +1,4 @@
-//! The connection to the engine, its version and its ways; and what its errors mean.
+//! The connection to the engine, facts about the engine, and the mapping of its errors.
 
 use super::super::root;
 use bollard::{API_DEFAULT_VERSION, Docker, errors::Error};
@@ -6,10 +6,10 @@ use pudu_base::SandboxError;
 use std::{io, path::PathBuf};
 use tokio::sync::OnceCell;
 
-/// How long the engine may take to answer, in seconds; a stream takes as long as it takes.
+/// Timeout of a response of the engine, in seconds; streams are not limited.
 const RESPONSE_TIMEOUT_SECS: u64 = 60;
 
-/// A connection that is made when it is first used, and again if that failed.
+/// A connection that is opened on first use, and again after a failure.
 pub(super) struct EngineLink {
     host: String,
     certificates: Option<PathBuf>,
@@ -17,12 +17,12 @@ pub(super) struct EngineLink {
     facts: OnceCell<Facts>,
 }
 
-/// Facts about an engine that making containers depends on.
+/// Facts about an engine that affect the creation of containers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// It runs without root: root in its containers is the user who started it.
+    /// Whether the engine runs without root: root in its containers is the user who started it.
     pub(super) rootless: bool,
-    /// It gives containers other users than the machine has, unless it is told not to.
+    /// Whether the engine maps container users to other users of the machine by default.
     pub(super) remaps: bool,
 }
 
@@ -31,7 +31,7 @@ impl EngineLink {
         Self { host, certificates, docker: OnceCell::new(), facts: OnceCell::new() }
     }
 
-    /// Returns the engine, in the version of its API that both sides speak.
+    /// Returns a client with the API version that both sides support.
     pub(super) async fn docker(&self) -> Result<&Docker, SandboxError> {
         self.docker.get_or_try_init(|| self.connect()).await
     }
@@ -54,7 +54,7 @@ impl EngineLink {
         Docker::connect_with_ssl(&self.host, &key, &cert, &ca, RESPONSE_TIMEOUT_SECS, API_DEFAULT_VERSION)
     }
 
-    /// Returns what has to be known of it.
+    /// Returns the facts about the engine.
     pub(super) async fn facts(&self) -> Result<Facts, SandboxError> {
         let ask = async || {
             let info = self.docker().await?.info().await;
@@ -67,7 +67,7 @@ impl EngineLink {
     }
 }
 
-/// Returns the HTTP status that the engine answered with.
+/// Returns the HTTP status of an engine's response.
 pub(super) fn status(error: &Error) -> Option<u16> {
     match error {
         Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
@@ -75,7 +75,7 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// Returns the error of a failed call, with a remedy for the operator. The model reads it too.
+/// Returns the error of a failed call, with a fix for the operator. The model sees it too.
 pub(super) fn failed(doing: &str, error: Error) -> SandboxError {
     let text = match error {
         Error::DockerResponseServerError { status_code, message } => {

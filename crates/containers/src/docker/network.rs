@@ -1,5 +1,5 @@
-//! The network of containers that have one: a bridge of their own, on which they do not reach each other. On the
-//! engine's default bridge the API of one thread's container would be open to all others.
+//! The network of containers with network access: a separate bridge on which they cannot reach each other. On the
+//! engine's default bridge, the API of one thread's container would be open to all others.
 
 use super::{
     DockerSettings,
@@ -8,15 +8,15 @@ use super::{
 use bollard::{Docker, models::NetworkCreateRequest, query_parameters::InspectNetworkOptions};
 use pudu_base::{Network, SandboxError};
 
-/// The bridge's option for whether containers on it reach each other.
+/// Option of a bridge that lets its containers reach each other.
 const TALK: &str = "com.docker.network.bridge.enable_icc";
 
-/// Returns its name.
+/// Returns the network's name.
 pub(super) fn name(settings: &DockerSettings) -> String {
     format!("{}-network", settings.prefix)
 }
 
-/// Returns when it is there, if one is wanted.
+/// Creates the network if it is missing and needed.
 pub(super) async fn ensure(docker: &Docker, settings: &DockerSettings) -> Result<(), SandboxError> {
     if settings.network == Network::None {
         return Ok(());
@@ -45,7 +45,7 @@ pub(super) async fn ensure(docker: &Docker, settings: &DockerSettings) -> Result
     };
     match docker.create_network(request).await {
         Ok(_) => Ok(()),
-        // Somebody was faster.
+        // It was created concurrently.
         Err(error) if status(&error) == Some(409) => Ok(()),
         Err(error) => Err(failed("make the network", error)),
     }

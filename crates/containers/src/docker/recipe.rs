@@ -1,4 +1,4 @@
-//! Specification of a container, in the engine's words.
+//! Specification of a container in the engine's format.
 
 use super::{API_PORT, DockerSettings, ExecMethod, command, link::Facts, network};
 use crate::{Order, engine::fingerprint};
@@ -10,29 +10,29 @@ use pudu_sandbox::ROOT;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// The label that says whose it is: a fingerprint of the daemon's home.
+/// Label with the owner: a fingerprint of the daemon's home.
 pub(super) const HOME: &str = "pudu.home";
-/// The label with the name that the pool has for it.
+/// Label with the pool's ID of the container.
 pub(super) const BOX: &str = "pudu.box";
-/// The label with the thread, for people.
+/// Label with the thread, for administrators.
 const THREAD: &str = "pudu.thread";
-/// The label with a fingerprint of all that it was made to.
+/// Label with a fingerprint of the specification.
 pub(super) const ORDER: &str = "pudu.order";
 
-/// Shared memory for the browser in the all-in-one image, in bytes. What is not used costs nothing.
+/// Shared memory for the browser in the all-in-one image, in bytes. Unused memory costs nothing.
 const SHARED_MEMORY: i64 = 2 << 30;
 
-/// Returns a fingerprint of what a container is made to: one with another has to be replaced. Where its API is
-/// published does not count.
+/// Returns a fingerprint of a container's specification, without the published port of its API. A container with
+/// another fingerprint has to be replaced.
 pub(super) fn order(settings: &DockerSettings, order: &Order, facts: &Facts) -> String {
-    // What cannot be written as JSON is not in it.
+    // Values that cannot be written as JSON are not part of it.
     let body = serde_json::to_value(sketch(settings, order, facts, 0)).unwrap_or_default();
     let mut text = String::new();
     write(&body, &mut text);
     fingerprint(&text)
 }
 
-/// Writes a value with its keys in order: maps have theirs in another one each time.
+/// Writes a value with sorted keys, because the order of maps is random.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -54,7 +54,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Returns the whole order, with its labels. Port 0 lets the engine choose.
+/// Returns the complete specification with its labels. With port 0 the engine chooses one.
 pub(super) fn body(
     settings: &DockerSettings,
     home: &str,
@@ -96,7 +96,7 @@ fn sketch(settings: &DockerSettings, order: &Order, facts: &Facts, port: u16) ->
     }
 }
 
-/// Returns the host configuration that both kinds share.
+/// Returns the host configuration that is common to both kinds.
 fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
     let memory = i64::try_from(settings.limits.memory).unwrap_or(i64::MAX);
     #[allow(clippy::cast_possible_truncation, reason = "the configuration bounds it")]
@@ -104,7 +104,7 @@ fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
     HostConfig {
         mounts: Some(order.mounts.iter().map(|mount| bind(settings, mount)).collect()),
         memory: Some(memory),
-        // No swap besides.
+        // No additional swap.
         memory_swap: Some(memory),
         pids_limit: Some(i64::try_from(settings.limits.processes).unwrap_or(i64::MAX)),
         nano_cpus: cpus,
@@ -119,7 +119,7 @@ fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
     }
 }
 
-/// A container that does nothing but wait for commands, which have no rights in it at all.
+/// Specification of an idle container whose commands have no capabilities.
 fn alone(host: HostConfig, settings: &DockerSettings) -> HostConfig {
     let scratch = format!("rw,nosuid,nodev,mode=1777,size={}", settings.limits.memory / 2);
     let tmpfs = ["/tmp", "/var/tmp", "/run"].map(|path| (path.to_owned(), scratch.clone())).into();
@@ -134,8 +134,8 @@ fn alone(host: HostConfig, settings: &DockerSettings) -> HostConfig {
     }
 }
 
-/// A container that serves the API. Its browser makes namespaces of its own, which the engine's filter of system
-/// calls does not let it.
+/// Specification of a container that serves the API. Its browser creates namespaces, which the engine's seccomp filter
+/// denies.
 fn serving(host: HostConfig, settings: &DockerSettings, port: u16) -> HostConfig {
     let log = [("max-size", "1m"), ("max-file", "1")].map(|(key, value)| (key.to_owned(), value.to_owned()));
     let published = PortBinding {
@@ -151,14 +151,13 @@ fn serving(host: HostConfig, settings: &DockerSettings, port: u16) -> HostConfig
     }
 }
 
-/// Returns the user and group of commands. In an engine without root, root of a container is the very user
-/// that the files belong to.
+/// Returns the user and group of commands. In a rootless engine, root of a container is the user that owns the files.
 pub(super) fn user(settings: &DockerSettings, facts: &Facts) -> String {
     let (user, group) = if facts.rootless { (0, 0) } else { settings.owner };
     format!("{user}:{group}")
 }
 
-/// Returns the environment of commands. The image's own `PATH` stays.
+/// Returns the environment of commands. The image's `PATH` is kept.
 fn environment(settings: &DockerSettings) -> Vec<String> {
     let home = format!("{ROOT}/workspace");
     let usual = [
@@ -169,7 +168,7 @@ fn environment(settings: &DockerSettings) -> Vec<String> {
         ("TMPDIR", "/tmp"),
         (command::MARK, command::NOBODY),
     ];
-    // The all-in-one image has a user and a home of its own.
+    // The all-in-one image has its own user and home.
     let usual: &[(&str, &str)] = if settings.api == ExecMethod::Exec { &usual } else { &[] };
     let usual = usual.iter().map(|(name, value)| format!("{name}={value}"));
     usual.chain(settings.environment.iter().map(|(name, value)| format!("{name}={value}"))).collect()
@@ -181,7 +180,7 @@ fn bind(settings: &DockerSettings, mount: &pudu_sandbox::Mount) -> Mount {
         source: Some(settings.outside(&mount.host).to_string_lossy().into_owned()),
         typ: Some(MountType::BIND),
         read_only: Some(mount.read_only),
-        // What is mounted below it later on this machine does not come in.
+        // Later mounts below this folder on this machine stay invisible.
         bind_options: Some(MountBindOptions {
             propagation: Some(bollard::models::MountBindOptionsPropagationEnum::RPRIVATE),
             ..MountBindOptions::default()

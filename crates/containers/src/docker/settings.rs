@@ -1,59 +1,59 @@
-//! How containers are to be made.
+//! Settings of containers.
 
 use pudu_base::Network;
 use pudu_sandbox::CommandLimits;
 use std::path::{Path, PathBuf};
 
-/// How commands come into a container.
+/// How commands are started in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecMethod {
-    /// By the HTTP API that the image serves.
+    /// Over the HTTP API of the image.
     Aio,
-    /// By the engine: any image with a shell will do.
+    /// By the engine: works with any image that has a shell.
     Exec,
 }
 
-/// How containers are to be made.
+/// Settings of containers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DockerSettings {
-    /// The engine: `unix:///var/run/docker.sock`, `tcp://host:port`.
+    /// Address of the engine: `unix:///var/run/docker.sock`, `tcp://host:port`.
     pub host: String,
-    /// The folder of `ca.pem`, `cert.pem` and `key.pem`, for an engine that wants them.
+    /// Folder with `ca.pem`, `cert.pem` and `key.pem`, for an engine with TLS.
     pub certificates: Option<PathBuf>,
     /// Image of containers.
     pub image: String,
-    /// How commands come into it.
+    /// How commands are started.
     pub api: ExecMethod,
-    /// The first port of this machine that the image's API is published on; the engine chooses if none.
+    /// First port of this machine to publish the image's API on; `None` lets the engine choose.
     pub port: Option<u16>,
-    /// The address that it is published on.
+    /// Address to publish the API on.
     pub bind: String,
-    /// The name or address under which the daemon reaches it.
+    /// Name or address by which the daemon reaches the API.
     pub reach: String,
     /// Prefix of the containers' names.
     pub prefix: String,
-    /// Environment variables of commands, besides the usual.
+    /// Environment variables of commands, in addition to the defaults.
     pub environment: Vec<(String, String)>,
     /// Network access of containers; never [`Network::Proxy`].
     pub network: Network,
     /// Resource limits of a container.
     pub limits: CommandLimits,
-    /// How many processors it may keep busy; all if none.
+    /// Number of processors that a container may use; unlimited if `None`.
     pub cpus: Option<f64>,
     /// The daemon's home.
     pub home: PathBuf,
-    /// The same folder as the engine sees it, where the daemon itself is in a container.
+    /// The home as the engine sees it, if the daemon runs in a container.
     pub host_home: Option<PathBuf>,
-    /// User and group that run commands. The files of threads belong to them. In the all-in-one image
-    /// commands run as [`GEM`] whatever this is.
+    /// User and group of commands, which own the threads' files. In the all-in-one image commands always run as
+    /// [`GEM`].
     pub owner: (u32, u32),
 }
 
-/// The user of the all-in-one image, and its group.
+/// User and group of the all-in-one image.
 pub const GEM: (u32, u32) = (1000, 1000);
 
 impl DockerSettings {
-    /// Returns a path of the daemon's as the engine sees it.
+    /// Translates a path of the daemon to the engine's view.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
         match (&self.host_home, path.strip_prefix(&self.home)) {
             (Some(host), Ok(rest)) if rest.as_os_str().is_empty() => host.clone(),

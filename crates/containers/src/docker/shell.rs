@@ -1,5 +1,4 @@
-//! Commands in a container of any image with a shell, by the engine: each is a process of its own that the engine
-//! starts there.
+//! Commands in a container of any image with a shell: the engine starts each as a separate process.
 
 use super::{
     DockerEngine,
@@ -18,21 +17,21 @@ use pudu_base::{BoxFuture, Exec, Killed, SandboxError, ShellCommand, Variable};
 use pudu_sandbox::{Capture, DRAIN};
 use std::{pin::pin, time::Duration};
 
-/// The engine is asked this often whether a command has ended: its output may stay open for long after that, if it
-/// left something in the background.
+/// Interval between checks whether a command has ended. Its output may stay open longer, because of background
+/// processes.
 const ASK: Duration = Duration::from_millis(100);
-/// One answer of the engine is waited for so long.
+/// Timeout of one response of the engine.
 const SLOW: Duration = Duration::from_secs(5);
-/// Maximum length of a command, in bytes: the kernel takes no longer argument than 128 KiB.
+/// Maximum length of a command, in bytes: the kernel limits an argument to 128 KiB.
 const MAX_COMMAND_BYTES: usize = 127 * 1024;
 
-/// The shell of one container.
+/// Runs commands in one container.
 pub(super) struct ContainerShell {
     docker: DockerEngine,
     order: Order,
 }
 
-/// How a command went.
+/// Outcome of a command.
 enum ExecEnd {
     Itself(Option<i32>),
     Killed(Killed),
@@ -75,7 +74,7 @@ impl ContainerShell {
         Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 
-    /// Prepares a command; in a new container if the one that was there is gone.
+    /// Prepares a command, in a new container if the previous one is gone.
     async fn prepare(
         &self,
         command: &ShellCommand,
@@ -112,7 +111,7 @@ impl ContainerShell {
         Ok(made.map(|made| made.id))
     }
 
-    /// Reads what it writes until it ends or has to be killed.
+    /// Reads the output until the command ends or has to be killed.
     async fn follow(
         &self,
         exec: &str,
@@ -139,11 +138,11 @@ impl ContainerShell {
                     asking.reset_immediately();
                 }
                 _ = asking.tick() => {
-                    // An engine that is slow to answer does not hold back the end of the time.
+                    // A slow engine does not delay the command's timeout.
                     let Ok(asked) = tokio::time::timeout(SLOW, self.ended(exec)).await else { continue };
                     let Some(code) = asked? else { continue };
                     if !read {
-                        // Running out of time here only means that something in the background goes on.
+                        // A timeout here only means that a background process is still running.
                         tokio::time::timeout(DRAIN, reading).await.ok();
                     }
                     return Ok(ExecEnd::Itself(code));
@@ -152,7 +151,7 @@ impl ContainerShell {
         }
     }
 
-    /// Returns a command's code if it has ended.
+    /// Returns the exit code of a command if it has ended.
     async fn ended(&self, exec: &str) -> Result<Option<Option<i32>>, SandboxError> {
         let engine = self.docker.0.link.docker().await?;
         let state = engine.inspect_exec(exec).await.map_err(|error| match status(&error) {
@@ -164,7 +163,7 @@ impl ContainerShell {
         }
         match state.exit_code {
             Some(code) => Ok(Some(i32::try_from(code).ok())),
-            // It has not begun, or the container went with it.
+            // It has not started, or its container is gone.
             None if self.docker.alive(&self.order.id).await => Ok(None),
             None => Err(gone()),
         }

@@ -1,4 +1,4 @@
-//! The way to a cluster: a kubeconfig, or the account of the Pod that pudu runs in.
+//! The connection to a cluster: by kubeconfig, or by the service account of pudu's own Pod.
 
 use super::{PodSettings, trouble::ClusterError};
 use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
@@ -8,12 +8,12 @@ use kube::{
 };
 use std::time::Duration;
 
-/// No answer of the API server's takes longer; execs have their own time.
+/// Timeout of a response of the API server; execs have their own timeout.
 const SOON: Duration = Duration::from_secs(30);
-/// A connection is there after this long.
+/// Timeout to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Client for the parts of a cluster that are used.
+/// Client for the used parts of a cluster's API.
 pub(crate) struct Cluster {
     client: Client,
     address: String,
@@ -22,7 +22,7 @@ pub(crate) struct Cluster {
     pub(crate) policies: Api<NetworkPolicy>,
 }
 
-/// Finds the cluster.
+/// Connects to the cluster.
 pub(crate) async fn connect(settings: &PodSettings) -> Result<Cluster, ClusterError> {
     pudu_net::install_crypto();
     let mut config = config(settings).await.map_err(|why| {
@@ -50,8 +50,8 @@ async fn config(settings: &PodSettings) -> Result<Config, String> {
     }
 }
 
-/// Returns the text of an error with its causes. A file that is no valid YAML is only named as such: the
-/// parser shows the lines around the mistake, and there are keys in them.
+/// Returns the text of an error with its causes. Invalid YAML is reported without details: the parser would quote the
+/// lines around the error, which may contain keys.
 fn whole(error: impl std::error::Error + 'static) -> String {
     let mut words = error.to_string();
     let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(&error);
@@ -68,7 +68,7 @@ fn whole(error: impl std::error::Error + 'static) -> String {
     super::trouble::plain(&words)
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for a response, with a timeout.
 pub(crate) async fn soon<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, ClusterError> {
     match tokio::time::timeout(SOON, asked).await {
         Ok(answer) => Ok(answer?),

@@ -1,5 +1,5 @@
-//! One exec in a Pod, by the API server's WebSocket: what goes in, what comes out, and how it ended. It knows nothing
-//! of what is run.
+//! One exec in a Pod over the API server's WebSocket: its input, its output and its exit code. It is independent of the
+//! command.
 
 use super::trouble::ClusterError;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -11,9 +11,9 @@ use kube::{
 use std::{pin::pin, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// So much of an output is on its way inside of this process, in bytes.
+/// Size of the buffer for each output, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// An exec that has not begun after this long will not.
+/// Timeout for an exec to start.
 const OPENING: Duration = Duration::from_secs(30);
 
 /// Target of a command: a container of a Pod.
@@ -24,14 +24,14 @@ pub(crate) struct ExecTarget {
     pub(crate) container: &'static str,
 }
 
-/// A running command. Dropping it cuts the connection, and does not end the command. Only `end` reports a
-/// broken connection: the library leaves the outputs open then.
+/// A running command. Dropping it closes the connection but does not end the command. Only `end` reports a broken
+/// connection: the library leaves the outputs open in this case.
 pub(crate) struct PodExec {
     process: AttachedProcess,
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) stderr: Box<dyn AsyncRead + Send + Unpin>,
-    /// Resolves to the exit code; an error if the connection broke before.
+    /// Resolves to the exit code, or to an error if the connection broke.
     pub(crate) end: BoxFuture<'static, Result<i32, ClusterError>>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct ExecOutput {
 }
 
 impl ExecTarget {
-    /// Starts something.
+    /// Starts a command.
     pub(crate) async fn start(&self, command: &[&str]) -> Result<PodExec, ClusterError> {
         let how = AttachParams::default()
             .container(self.container)
@@ -70,7 +70,7 @@ impl ExecTarget {
         })
     }
 
-    /// Runs a short script of our own to its end; of what it says, `most` bytes are kept.
+    /// Runs a short script of ours and keeps at most `most` bytes of its output.
     pub(crate) async fn call(
         &self,
         script: &str,
@@ -96,8 +96,8 @@ impl ExecTarget {
 }
 
 impl PodExec {
-    /// Sends what the command reads. The stream stays open: of the two protocols the older one can only be closed as a
-    /// whole, so whoever reads knows how much there is.
+    /// Sends the command's input. The stream stays open: in the older of the two protocols it cannot be closed
+    /// separately, so the reader has to know the length.
     pub(crate) async fn feed(&mut self, bytes: &[u8]) -> Result<(), ClusterError> {
         let sent = async {
             self.stdin.write_all(bytes).await?;
@@ -107,16 +107,16 @@ impl PodExec {
             .map_err(|_| ClusterError::Broken("the connection broke before the command began".to_owned()))
     }
 
-    /// Lets go of it.
+    /// Closes the connection.
     pub(crate) fn cut(self) {
         self.process.abort();
     }
 }
 
-/// Reads to the end, and keeps the beginning.
+/// Reads to the end and keeps the beginning.
 async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
     let (mut kept, mut buffer) = (Vec::new(), vec![0; BUFFER]);
-    // A connection that breaks is told by the missing end.
+    // A broken connection is reported by `end`.
     while let Ok(count) = from.read(&mut buffer).await {
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
         let room = most.saturating_sub(kept.len());
@@ -125,7 +125,7 @@ async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
     kept
 }
 
-/// Reads the code from what the status channel says.
+/// Parses the exit code from the status channel.
 fn code(status: Option<Status>) -> Result<i32, ClusterError> {
     let Some(status) = status else {
         return Err(ClusterError::Broken("the connection to the cluster broke".to_owned()));

@@ -1,4 +1,4 @@
-//! How a thread's Pod is written, and the policy that keeps it from the network.
+//! The specification of a thread's Pod, and the network policy.
 
 use super::{PodSettings, Volume};
 use crate::{BoxId, Order, engine::fingerprint};
@@ -8,30 +8,31 @@ use pudu_sandbox::Mount;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The container that commands run in.
+/// Name of the container for commands.
 pub(crate) const CONTAINER: &str = "sandbox";
 /// Label with the owner of a Pod.
 pub(crate) const OWNER: &str = "pudu.dev/owner";
-/// Label with the id of a Pod's sandbox.
+/// Label with the ID of a Pod's sandbox.
 pub(crate) const SANDBOX: &str = "pudu.dev/sandbox";
-/// Label with the network that a Pod may reach, for the policy.
+/// Label with the network access of a Pod, for the policy.
 const NETWORK: &str = "pudu.dev/network";
-/// A fingerprint of what a Pod was made to.
+/// Annotation with a fingerprint of a Pod's specification.
 pub(crate) const MADE_TO: &str = "pudu.dev/made-to";
-/// In the first process's environment: whoever is to end everything looks whether it is really in a sandbox.
+/// Environment variable of the first process. It is checked before all processes are killed, to make sure that they are
+/// in a sandbox.
 pub(crate) const MARK: &str = "PUDU_SANDBOX";
 /// Maximum size of `/tmp`, as on this machine.
 const TMP: &str = "512Mi";
 
-/// Waits for nothing, and collects what others leave behind.
+/// Idles, and reaps orphaned processes.
 const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done";
 
-/// Returns a Pod's name.
+/// Returns the name of a Pod.
 pub(crate) fn name(settings: &PodSettings, id: &BoxId) -> String {
     format!("{}-{id}", settings.prefix)
 }
 
-/// Returns a sandbox's Pod, with a fingerprint of all of it among its annotations.
+/// Returns the Pod of a sandbox, with a fingerprint of its specification as annotation.
 pub(crate) fn pod(settings: &PodSettings, order: &Order) -> Result<Pod, String> {
     let mounts: Vec<Mount> =
         order.mounts.iter().filter(|mount| !settings.mounts.contains(mount)).cloned().collect();
@@ -76,7 +77,8 @@ fn spec(settings: &PodSettings, places: &VolumeMounts<'_>) -> Value {
         "enableServiceLinks": false,
         "hostNetwork": false,
         "terminationGracePeriodSeconds": 2,
-        // No `fsGroup`: it would give the whole home to a group, and what is shown is the user's own already.
+        // No `fsGroup`: it would change the group of the whole home, and the mounted folders already belong to the
+        // user.
         "securityContext": {
             "runAsUser": user,
             "runAsGroup": group,
@@ -111,7 +113,7 @@ fn spec(settings: &PodSettings, places: &VolumeMounts<'_>) -> Value {
         spec["imagePullSecrets"] = json!([{"name": secret}]);
     }
     if settings.network == Network::None {
-        // There is nobody to ask for names.
+        // There is no reachable name server.
         spec["dnsPolicy"] = json!("None");
         spec["dnsConfig"] = json!({"nameservers": ["127.0.0.1"]});
     }
@@ -131,7 +133,7 @@ fn environment(settings: &PodSettings) -> Vec<(&str, &str)> {
     usual.into_iter().chain(more).collect()
 }
 
-/// Volumes, and where they are mounted.
+/// Volumes and their mounts.
 struct VolumeMounts<'s> {
     settings: &'s PodSettings,
     volumes: Vec<Value>,
@@ -147,7 +149,7 @@ impl<'s> VolumeMounts<'s> {
         Self { settings, volumes, mounts: Vec::new() }
     }
 
-    /// Shows a folder of the home.
+    /// Mounts a folder of the home.
     fn own(&mut self, mount: &Mount) -> Result<(), String> {
         let Ok(inner) = mount.host.strip_prefix(&self.settings.home) else {
             let (host, home, at) = (mount.host.display(), self.settings.home.display(), &mount.agent);
@@ -167,7 +169,7 @@ impl<'s> VolumeMounts<'s> {
         Ok(())
     }
 
-    /// Shows a folder of the node, which the operator named.
+    /// Mounts a folder of the node, configured by the operator.
     fn node(&mut self, mount: &Mount) {
         self.host(&mount.host, mount);
     }
@@ -184,8 +186,8 @@ impl<'s> VolumeMounts<'s> {
     }
 }
 
-/// Returns the policy that holds for all sandboxes with such a network: nobody reaches them, and they reach nobody or
-/// everybody.
+/// Returns the policy for all sandboxes with this network access: no incoming connections, and either no outgoing
+/// connections or all.
 pub(crate) fn policy(network: Network) -> Result<NetworkPolicy, String> {
     let kinds = if network == Network::Full { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
     let policy = json!({

@@ -1,6 +1,6 @@
-//! Commands in a Pod. What the API server starts by an exec it does not end: a connection that is cut leaves its
-//! processes running, and one that waits for its streams waits for every child in the background. So a command has a
-//! name in its environment by which all that it started is found and killed, and says itself when it is done.
+//! Commands in a Pod. The API server does not end a process that it started by exec: processes survive a closed
+//! connection, and an exec waits for every background process that holds its streams. Therefore each command has a mark
+//! in its environment by which its processes are found and killed, and reports its own end.
 
 use super::{
     KubernetesEngine,
@@ -23,16 +23,17 @@ use tokio::{
     sync::Mutex,
 };
 
-/// Maximum length of a script that goes through a shell's `-c`, in bytes.
+/// Maximum length of a script for a shell's `-c`, in bytes.
 const MAX_SCRIPT_BYTES: usize = 100 * 1024;
-/// When a command is done and its output pauses this long, the rest is somebody's in the background.
+/// Pause in the output after a command's end; later output belongs to background processes.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Killing is given so long.
+/// Timeout of killing a command.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// Reads a command of `$2` bytes, runs it under the name `$1`, says its code, and kills what it left running: its
-/// process group, and what has its name in the environment, until two looks find nothing, as a process shows no
-/// environment while it becomes another program. A last newline that the shell would drop is kept by the `x`.
+/// Reads a command of `$2` bytes, runs it with the mark `$1`, reports its exit code, and kills its remaining processes:
+/// its process group, and processes with the mark in their environment. It stops after two scans without a match,
+/// because the environment of a process is not visible during exec. The `x` keeps a trailing newline that the shell
+/// would drop.
 const RUN: &str = r#"
 script=$(head -c "$2"; printf x); script=${script%x}
 cd /mnt/user-data/workspace || exit 125
@@ -53,8 +54,8 @@ printf '\n%s %s\n' "$1" "$code" >&2
 exit "$code"
 "#;
 
-/// Kills what has the name `$1`, until two looks find nothing; with `$2` everything but the first process. The first
-/// process's environment has `$3` where this is a sandbox; anywhere else nothing is killed.
+/// Kills processes with the mark `$1` until two scans find none; with `$2`, all but the first process. The first
+/// process's environment contains `$3` in a sandbox; otherwise nothing is killed.
 const KILL: &str = r#"
 tr '\0' '\n' </proc/1/environ | grep -qx "$3=1" || exit 97
 clear=0 turn=0
@@ -75,21 +76,21 @@ done
 exit 98
 "#;
 
-/// One thread's sandbox in a cluster. Its files are those of this machine.
+/// One thread's sandbox in a cluster. Its files are accessed on this machine.
 pub(crate) struct PodShell {
     kubernetes: KubernetesEngine,
     order: Order,
     target: ExecTarget,
-    /// How many commands run; who starts or kills holds the door, so that a killing of everything meets nobody new.
+    /// Held while a command starts or all processes are killed, so that no new command is killed.
     door: Arc<Mutex<()>>,
     live: Arc<AtomicUsize>,
 }
 
 /// How a command's stream ended.
 enum StreamEnd {
-    /// It said its code.
+    /// The command reported its exit code.
     Said(i32),
-    /// The exec ended without a word of the command's.
+    /// The exec ended without a report of the command.
     Silent(Result<i32, ClusterError>),
 }
 
@@ -98,12 +99,12 @@ impl PodShell {
         Self { kubernetes, order, target, door: Arc::default(), live: Arc::default() }
     }
 
-    /// Kills whatever runs there: nobody that is still alive has started it.
+    /// Kills all processes in the Pod: they were started by an earlier daemon.
     pub(crate) async fn clear(&self) -> Result<(), ClusterError> {
         kill(&self.target, "-", true).await
     }
 
-    /// Starts a command; a Pod that is gone is replaced, once.
+    /// Starts a command; a lost Pod is replaced once.
     async fn start(&self, mark: &str, size: usize) -> Result<(PodExec, Leash), ClusterError> {
         match self.open(mark, size).await {
             Err(trouble @ (ClusterError::Missing(_) | ClusterError::Broken(_))) => {
@@ -123,7 +124,7 @@ impl PodShell {
         let running = self.target.start(&["/bin/sh", "-c", RUN, "pudu", mark, &size.to_string()]).await;
         match running {
             Ok(running) => Ok((running, leash)),
-            // An exec that timed out may have begun all the same.
+            // An exec that timed out may have started nevertheless.
             Err(trouble @ ClusterError::Late(_)) => Err(trouble),
             Err(trouble) => {
                 leash.done();
@@ -173,7 +174,7 @@ impl PodShell {
     }
 }
 
-/// A shell gives what a signal ended a number of 128 and the signal's; here that is no code.
+/// Returns an exit code. Shells report signals as 128 plus the signal's number, which is not a code here.
 fn by_itself(code: i32) -> Option<i32> {
     Some(code).filter(|code| !(129..=192).contains(code))
 }
@@ -182,7 +183,7 @@ fn broke(trouble: &ClusterError) -> SandboxError {
     SandboxError::Refused(format!("{trouble}; whether the command did its work is not known, it was ended"))
 }
 
-/// Reads both outputs to the command's end.
+/// Reads both outputs to the end of the command.
 async fn follow(running: &mut PodExec, out: &mut Capture, err: &mut Trailer) -> StreamEnd {
     let (mut from_out, mut from_err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     let (mut out_open, mut err_open, mut end) = (true, true, None);
@@ -208,12 +209,12 @@ async fn follow(running: &mut PodExec, out: &mut Capture, err: &mut Trailer) -> 
     }
 }
 
-/// Reads a piece; `None` at the end.
+/// Reads a chunk; `None` at the end.
 async fn read(from: &mut (impl AsyncRead + Unpin), into: &mut [u8]) -> Option<usize> {
     from.read(into).await.ok().filter(|count| *count > 0)
 }
 
-/// Kills by name, or everything that runs in a Pod.
+/// Kills processes by mark, or all processes of a Pod.
 async fn kill(target: &ExecTarget, mark: &str, all: bool) -> Result<(), ClusterError> {
     let answer = target.call(KILL, &[mark, if all { "all" } else { "" }, MARK], 4096, KILLING).await?;
     match answer.code {
@@ -224,7 +225,7 @@ async fn kill(target: &ExecTarget, mark: &str, all: bool) -> Result<(), ClusterE
     }
 }
 
-/// Holds a command: if nobody says that it is done, it is killed.
+/// Guards a command: kills it unless it is marked as done.
 struct Leash {
     hold: Option<PodHold>,
     tasks: tokio_util::task::TaskTracker,
@@ -267,7 +268,7 @@ impl PodHold {
         let _door = self.door.lock().await;
         let alone = self.live.fetch_sub(1, Ordering::Relaxed) == 1;
         match kill(&self.target, &self.mark, alone).await {
-            // A Pod that is gone has taken everything with it.
+            // The processes of a lost Pod are gone.
             Ok(()) | Err(ClusterError::Missing(_)) => {}
             Err(error) => tracing::warn!(pod = self.target.pod, %error, "failed to kill command in Pod"),
         }
@@ -276,14 +277,14 @@ impl PodHold {
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        // Where the process itself ends, the next one clears the Pod when it finds it.
+        // If the process exits, the next daemon clears the Pod.
         if let (Some(hold), Ok(runtime)) = (self.hold.take(), tokio::runtime::Handle::try_current()) {
             self.tasks.spawn_on(hold.kill(), &runtime);
         }
     }
 }
 
-/// Keeps what a command says, up to the line that tells its code.
+/// Collects a command's output up to the line with the exit code.
 struct Trailer {
     kept: Capture,
     waiting: Vec<u8>,
@@ -314,17 +315,17 @@ impl Trailer {
                     self.waiting.clear();
                     return;
                 }
-                // The rest of it is still on its way.
+                // The rest has not arrived yet.
                 None if digits < 4 => return self.keep(at),
-                // It only looks so.
+                // A false match.
                 _ => self.keep(at + 1),
             }
         }
-        // Its beginning may be at the end.
+        // The end may be the beginning of the marker.
         self.keep(self.waiting.len().saturating_sub(self.needle.len()));
     }
 
-    /// Passes on so much of what was held back.
+    /// Passes on a part of the buffered output.
     fn keep(&mut self, count: usize) {
         self.kept.push(self.waiting.get(..count).unwrap_or_default());
         self.waiting.drain(..count);

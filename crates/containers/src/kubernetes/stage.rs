@@ -1,21 +1,21 @@
-//! How far a Pod is, and what keeps it back.
+//! The state of a Pod, and the reasons why it does not start.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-/// How far a Pod is.
+/// State of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PodStage {
     /// Commands can run in it.
     Running,
-    /// It is on its way; this is what it waits for.
+    /// It is starting; contains the reason for waiting.
     Waiting(String),
-    /// It will not run unless somebody mends this.
+    /// It cannot run until this problem is fixed.
     Failed(String),
-    /// It is being taken away.
+    /// It is being deleted.
     Leaving,
 }
 
-/// Reasons for waiting that do not pass by themselves, each with an explanation.
+/// Reasons for waiting that need a fix, with explanations.
 const STUCK: &[(&str, &str)] = &[
     ("ImagePullBackOff", "its image cannot be had; see sandbox.image and sandbox.kubernetes.pull_secret"),
     ("InvalidImageName", "its image has no valid name; see sandbox.image"),
@@ -29,7 +29,7 @@ const STUCK: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns how far a Pod is.
+/// Returns the state of a Pod.
 pub(crate) fn of(pod: &Pod) -> PodStage {
     let Some(status) = &pod.status else {
         return PodStage::Waiting("nobody has looked at it yet".to_owned());
@@ -63,13 +63,13 @@ pub(crate) fn of(pod: &Pod) -> PodStage {
     PodStage::Waiting(why.unwrap_or_else(|| "it was not given a node yet".to_owned()))
 }
 
-/// Whether a Pod has come to its end: it was evicted, or its node is gone.
+/// Returns whether a Pod has ended: it was evicted, or its node is gone.
 pub(crate) fn is_over(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded" | "Unknown"))
 }
 
-/// Whether what ran in it was ended for the memory that it took.
+/// Returns whether a Pod was killed for exceeding its memory limit.
 pub(crate) fn out_of_memory(pod: &Pod) -> bool {
     let ended = |container: &ContainerStatus| {
         let states = [container.state.as_ref(), container.last_state.as_ref()];

@@ -1,27 +1,27 @@
-//! Mapping of a cluster's failures for the operator.
+//! Mapping of a cluster's errors to messages for the operator.
 
 use kube::Error;
 use pudu_base::SandboxError;
 
-/// So much of what a cluster says is passed on.
+/// Maximum length of a quoted cluster message, in characters.
 const WORDS: usize = 400;
 
-/// Why a cluster did not do it.
+/// Reason why a request to the cluster failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterError {
-    /// There is no such thing there.
+    /// The object does not exist.
     #[error("{0}")]
     Missing(String),
-    /// There is one already.
+    /// The object already exists.
     #[error("{0}")]
     Exists(String),
-    /// A connection broke, or did not come about: what it was for is not known to have happened.
+    /// A connection failed; it is unknown whether the request was executed.
     #[error("{0}")]
     Broken(String),
-    /// It did not answer in time.
+    /// The request timed out.
     #[error("{0}")]
     Late(String),
-    /// It will not, until somebody mends something.
+    /// The request is refused until the operator fixes something.
     #[error("{0}")]
     Refused(String),
 }
@@ -68,7 +68,7 @@ fn api(code: u16, said: &str) -> ClusterError {
     }
 }
 
-/// The innermost error says it; the outer ones wrap it.
+/// Returns the message of the innermost error; the outer ones only wrap it.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {
@@ -77,7 +77,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
     plain(&inner.to_string())
 }
 
-/// Makes one short line of what somebody else said.
+/// Makes a short line of a foreign text.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .take(WORDS)

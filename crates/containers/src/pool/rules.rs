@@ -3,14 +3,14 @@
 use pudu_base::Network;
 use std::time::Duration;
 
-/// How long containers are kept, and how many.
+/// Retention time and maximum number of containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolRules {
-    /// A container that nobody worked in for so long is taken away; never if zero.
+    /// Time after which an unused container is removed; zero disables this.
     pub idle_timeout: Duration,
-    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all
-    /// are in use there is one more all the same, as in DeerFlow, until one of them is given back.
+    /// Maximum number of containers. Parked ones make room for new ones, the longest parked first. If all are in use,
+    /// the limit is exceeded until one is released, as in DeerFlow.
     pub replicas: usize,
-    /// Network access of their commands.
+    /// Network access of commands.
     pub network: Network,
 }

@@ -1,4 +1,4 @@
-//! The book on containers: which there are, who works in them, since when they are parked. It calls nobody.
+//! Registry of containers: which exist, how many users they have, and since when they are parked. It makes no calls.
 
 use super::PoolRules;
 use crate::{BoxId, ContainerEngine, locks::Locks};
@@ -17,17 +17,17 @@ use tokio::{
 /// Registry of all containers.
 pub(super) struct ContainerTable {
     book: Mutex<ContainerBook>,
-    /// One at a time does something to a container.
+    /// Serializes changes of each container.
     locks: Locks,
-    /// Told when a container was given back and there are more than there should be.
+    /// Notified when a container was released and there are too many.
     pub(super) crowded: Notify,
 }
 
 struct ContainerBook {
-    /// The engine that makes containers at the moment, and the rules by which they are kept.
+    /// The current engine and rules.
     newest: (Arc<dyn ContainerEngine>, PoolRules),
     entries: HashMap<BoxId, ContainerEntry>,
-    /// So many are being made.
+    /// Number of containers being created.
     coming: usize,
     closed: bool,
 }
@@ -36,9 +36,9 @@ struct ContainerBook {
 #[derive(Clone)]
 pub(super) struct ContainerEntry {
     pub(super) engine: Arc<dyn ContainerEngine>,
-    /// The folders that it shows, with their inodes.
+    /// Mounted folders, with their inodes.
     pub(super) mounts: Vec<(Mount, u64)>,
-    /// None if it was found only.
+    /// `None` if it was adopted from an earlier daemon.
     pub(super) sandbox: Option<Arc<dyn Sandbox>>,
     pub(super) users: usize,
     pub(super) found: bool,
@@ -46,7 +46,7 @@ pub(super) struct ContainerEntry {
 }
 
 impl ContainerEntry {
-    /// Returns one that so many work in.
+    /// Creates an entry with a number of users.
     pub(super) fn lent(
         engine: Arc<dyn ContainerEngine>,
         mounts: Vec<(Mount, u64)>,
@@ -68,23 +68,23 @@ impl ContainerTable {
         Self { book: Mutex::new(book), locks: Locks::default(), crowded: Notify::new() }
     }
 
-    /// Another engine makes them from now on, or other rules count.
+    /// Replaces the current engine and rules.
     pub(super) fn follow(&self, engine: Arc<dyn ContainerEngine>, rules: PoolRules) {
         self.lock().newest = (engine, rules);
         self.crowded.notify_one();
     }
 
-    /// Returns who makes them now, and by which rules they are kept.
+    /// Returns the current engine and rules.
     pub(super) fn newest(&self) -> (Arc<dyn ContainerEngine>, PoolRules) {
         self.lock().newest.clone()
     }
 
-    /// Waits until nobody else does something to this container.
+    /// Locks a container.
     pub(super) async fn alone(&self, id: &BoxId) -> OwnedMutexGuard<()> {
         self.locks.lock(id).await
     }
 
-    /// Counts one that is being made.
+    /// Counts a container that is being created.
     pub(super) fn count_in(&self, id: &BoxId) -> Result<Coming<'_>, SandboxError> {
         let mut book = self.lock();
         if book.closed {
@@ -94,19 +94,19 @@ impl ContainerTable {
         Ok(Coming { table: self, id: id.clone() })
     }
 
-    /// Returns what is known of one.
+    /// Returns the entry of a container.
     pub(super) fn peek(&self, id: &BoxId) -> Option<ContainerEntry> {
         self.lock().entries.get(id).cloned()
     }
 
-    /// One more works in it.
+    /// Adds a user to a container.
     pub(super) fn lend_again(&self, id: &BoxId) {
         if let Some(entry) = self.lock().entries.get_mut(id) {
             entry.users += 1;
         }
     }
 
-    /// One less works in it.
+    /// Removes a user from a container.
     pub(super) fn give_back(&self, id: &BoxId) {
         let mut book = self.lock();
         if let Some(entry) = book.entries.get_mut(id) {
@@ -118,19 +118,19 @@ impl ContainerTable {
         }
     }
 
-    /// Forgets one.
+    /// Removes an entry.
     pub(super) fn remove(&self, id: &BoxId) {
         self.lock().entries.remove(id);
     }
 
-    /// Forgets one if nobody works in it; returns who can take it away.
+    /// Removes the entry of a parked container; returns the engine to stop it with.
     pub(super) fn take_parked(&self, id: &BoxId) -> Option<Arc<dyn ContainerEngine>> {
         let mut book = self.lock();
         book.entries.get(id).filter(|entry| entry.users == 0)?;
         book.entries.remove(id).map(|entry| entry.engine)
     }
 
-    /// Parks one that is not known; says whether it was not.
+    /// Adds a parked container if it is unknown; returns whether it was.
     pub(super) fn park_found(&self, id: &BoxId, engine: &Arc<dyn ContainerEngine>) -> bool {
         let mut book = self.lock();
         let new = !book.closed && !book.entries.contains_key(id);
@@ -140,7 +140,7 @@ impl ContainerTable {
         new
     }
 
-    /// Returns those that nobody worked in for so long; none if that is zero.
+    /// Returns the containers that were parked for this time; none if it is zero.
     pub(super) fn parked_since(&self, long: Duration) -> Vec<BoxId> {
         let book = self.lock();
         let stale =
@@ -148,8 +148,7 @@ impl ContainerTable {
         book.entries.iter().filter(|(_, entry)| stale(entry)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns so many of the parked ones, the longest parked first, as there are too many; some are gone
-    /// already.
+    /// Returns the parked containers in excess of the limit, longest parked first, without those that are gone.
     pub(super) fn surplus(&self, cap: usize, gone: &[BoxId]) -> Vec<BoxId> {
         let book = self.lock();
         let count = book.len().saturating_sub(gone.len()).saturating_sub(cap);
@@ -159,12 +158,12 @@ impl ContainerTable {
         parked.into_iter().take(count).map(|(_, id)| id).collect()
     }
 
-    /// Returns how many there are, with those that are being made.
+    /// Returns the number of containers, including those being created.
     pub(super) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Forgets all, for good; returns who can take them away.
+    /// Removes all entries permanently; returns the engines to stop the containers with.
     pub(super) fn close(&self) -> Vec<(BoxId, Arc<dyn ContainerEngine>)> {
         let mut book = self.lock();
         book.closed = true;
@@ -182,14 +181,14 @@ impl ContainerBook {
     }
 }
 
-/// A container that is being made; it counts as long as this lives.
+/// A container that is being created, counted until this is dropped.
 pub(super) struct Coming<'a> {
     table: &'a ContainerTable,
     id: BoxId,
 }
 
 impl Coming<'_> {
-    /// It is there now.
+    /// Completes the creation.
     pub(super) fn settle(self, entry: ContainerEntry) -> Result<(), SandboxError> {
         let mut book = self.table.lock();
         if book.closed {

@@ -11,12 +11,12 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// An engine whose containers are names. It says what was asked of it.
+/// An engine whose containers are just names. It records the calls.
 #[derive(Default)]
 struct Names {
     running: Mutex<BTreeSet<BoxId>>,
     said: Mutex<Vec<String>>,
-    /// Starting waits for this, if it is set.
+    /// Blocks starts, if set.
     slow: Mutex<Option<Arc<Notify>>>,
     deaf: AtomicBool,
 }
@@ -53,7 +53,7 @@ impl Names {
         locked(&self.said).push(format!("{what} {}", thread.unwrap_or("?")));
     }
 
-    /// Returns what was asked since the last time.
+    /// Returns the calls since the last time.
     fn said(&self) -> Vec<String> {
         std::mem::take(&mut *locked(&self.said))
     }
@@ -141,7 +141,7 @@ fn places(home: &std::path::Path, mounts: Vec<Mount>) -> LocalSandboxes {
     LocalSandboxes::new(Folders::new(home.to_owned(), None), None, Options { mounts, ..Options::default() })
 }
 
-/// Lets what waits go on, for so long.
+/// Advances the clock while other tasks run.
 async fn pass(time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -203,7 +203,7 @@ async fn the_longest_parked_makes_room_and_where_all_are_in_use_there_is_one_mor
         place.give(thread).await;
         pass(Duration::from_secs(1)).await;
     }
-    // Used again, it is parked for the shortest.
+    // Used again, it is the most recently parked.
     place.take("b").await;
     place.give("b").await;
     place.said();
@@ -216,7 +216,7 @@ async fn the_longest_parked_makes_room_and_where_all_are_in_use_there_is_one_mor
     assert_eq!((place.said(), place.engine.count()), (vec!["start e".to_owned()], 4));
     let keep = place.pool.clone();
     place.give("b").await;
-    // It goes at once, not with the next look.
+    // It is removed immediately, not at the next sweep.
     tokio::select! { () = keep.keep() => {}, () = pass(Duration::from_secs(2)) => {} }
     assert_eq!((place.said(), place.engine.count()), (vec!["stop b".to_owned()], 3));
 }
@@ -249,7 +249,7 @@ async fn what_an_earlier_daemon_left_is_parked_and_used_or_taken_away() {
     let using = async {
         pass(Duration::from_secs(1)).await;
         place.take("a").await;
-        // The engine judges whether it will do.
+        // The engine decides whether it is usable.
         assert_eq!(place.said(), ["start a"]);
         pass(IDLE * 2).await;
         assert_eq!(place.said(), ["stop b"]);
@@ -269,7 +269,7 @@ async fn an_engine_that_comes_later_is_asked_again() {
         place.engine.deaf.store(false, Ordering::Relaxed);
         pass(IDLE + SWEEP_INTERVAL * 4).await;
         assert_eq!(place.said(), ["stop a"]);
-        // What failed leaves no trace.
+        // A failure leaves no entry.
         place.take("b").await;
         assert_eq!(place.said(), ["start b"]);
     };
@@ -298,13 +298,13 @@ async fn a_dead_one_is_replaced_and_so_is_one_with_other_folders() {
     let place = Place::with(rules(3));
     place.take("a").await;
     locked(&place.engine.running).clear();
-    // Also while somebody holds the dead one.
+    // Also while the dead one is in use.
     place.take("a").await;
     assert_eq!(place.said(), ["start a", "stop a", "start a"]);
     place.give("a").await;
     let more = Mount { host: place.home.path().to_owned(), agent: "/mnt/more".into(), read_only: true };
     let other = place.pool.renew(place.engine.clone(), places(place.home.path(), vec![more]), rules(3));
-    // It is still in use by one, and stays as it is for the other.
+    // It is still in use, and unchanged for its user.
     other.acquire(&"a".into()).await.unwrap();
     assert_eq!(place.said(), [""; 0]);
     other.release(&"a".into()).await;
@@ -330,7 +330,7 @@ async fn an_agent_with_other_skills_has_another_container() {
     assert_eq!(take(&[skill("x")]).await, ["stop a", "start a"]);
     assert_eq!(take(&[skill("x")]).await, [""; 0]);
     assert_eq!(take(&[skill("another user's")]).await, ["stop a", "start a"]);
-    // A new version took its place.
+    // A new version replaced it.
     std::fs::rename(place.home.path().join("another user's"), place.home.path().join("old")).unwrap();
     assert_eq!(take(&[skill("another user's")]).await, ["stop a", "start a"]);
     place.take("a").await;

@@ -1,5 +1,5 @@
-//! The REST API of a provisioner, as DeerFlow's has it: what is asked, what may come back, and what each failure
-//! means for the operator. It knows nothing of what runs in the sandboxes.
+//! The REST API of DeerFlow's provisioner: requests, responses, and the mapping of errors to messages for the operator.
+//! It is independent of the sandboxes' contents.
 
 use backon::{ExponentialBuilder, Retryable};
 use futures_util::StreamExt;
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{error::Error, time::Duration};
 use url::Url;
 
-/// The header that carries the key.
+/// Header with the key.
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// So long may making, looking and taking away last.
+/// Timeout to create, inspect or delete a sandbox.
 const MAKE: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const TAKE: Duration = Duration::from_secs(15);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
-/// So much of what a provisioner says about a failure is passed on.
+/// Maximum length of a quoted error message of a provisioner, in characters.
 const WORDS: usize = 300;
 
-/// Asks a provisioner.
+/// Client for a provisioner.
 pub(crate) struct ProvisionerApi {
     http: reqwest::Client,
     base: Url,
@@ -40,7 +40,7 @@ pub(crate) struct SandboxRequest<'a> {
     pub(crate) extra_mounts: Vec<ExtraMount>,
 }
 
-/// A folder of the cluster's nodes that a sandbox shows.
+/// A folder of the cluster's nodes that is mounted in a sandbox.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExtraMount {
     pub(crate) host_path: String,
@@ -48,7 +48,7 @@ pub(crate) struct ExtraMount {
     pub(crate) read_only: bool,
 }
 
-/// A sandbox, as a provisioner tells of it.
+/// A sandbox in a provisioner's response.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct SandboxResponse {
     pub(crate) sandbox_id: String,
@@ -56,15 +56,15 @@ pub(crate) struct SandboxResponse {
     pub(crate) status: SandboxStatus,
 }
 
-/// How far a sandbox's Pod is.
+/// State of a sandbox's Pod.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub(crate) enum SandboxStatus {
-    /// It is on its way.
+    /// It is starting.
     Pending,
-    /// It runs.
+    /// It is running.
     Running,
-    /// It will not run any more. This is what it was told as.
+    /// It has ended. Contains the provisioner's text.
     Over(String),
 }
 
@@ -83,25 +83,25 @@ struct All {
     sandboxes: Vec<SandboxResponse>,
 }
 
-/// Why a provisioner did not do it.
+/// Reason why a request to the provisioner failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProvisionerError {
-    /// It has no such sandbox.
+    /// The sandbox does not exist.
     #[error("the provisioner has no such sandbox")]
     Missing,
-    /// It says that there is one already.
+    /// The sandbox already exists.
     #[error("the provisioner says that there is such a sandbox already, and does not hand it out: {0}")]
     Taken(String),
-    /// It could not be asked, or fails at the moment: later may be better.
+    /// The provisioner is unavailable; a retry may succeed.
     #[error("{0}")]
     Away(String),
-    /// It will not, until somebody mends something.
+    /// The request is refused until the operator fixes something.
     #[error("{0}")]
     Refused(String),
 }
 
 impl ProvisionerApi {
-    /// Prepares to ask the provisioner at an address.
+    /// Creates a client for a provisioner's address.
     pub(crate) fn new(base: Url, key: Option<&SecretString>) -> Result<Self, ProvisionerError> {
         let bad = |_| {
             ProvisionerError::Refused("sandbox.provisioner_api_key cannot be sent in a header".to_owned())
@@ -116,7 +116,7 @@ impl ProvisionerApi {
         Ok(Self { http, base, key })
     }
 
-    /// Checks that the provisioner answers.
+    /// Checks that the provisioner responds.
     pub(crate) async fn health(&self) -> Result<(), ProvisionerError> {
         self.retry(|| async {
             self.send(self.request(Method::GET, &["health"], READ_TIMEOUT)).await.map(drop)
@@ -124,7 +124,7 @@ impl ProvisionerApi {
         .await
     }
 
-    /// Returns the sandbox of this name, and has it made if there is none.
+    /// Returns the sandbox with this ID, created if it does not exist.
     pub(crate) async fn make(
         &self,
         wanted: &SandboxRequest<'_>,
@@ -134,7 +134,7 @@ impl ProvisionerApi {
             .retry(|| async { self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await })
             .await;
         match made {
-            // Of two that make the same at once, DeerFlow's gives both the same; others say so.
+            // For concurrent requests DeerFlow's provisioner returns the same sandbox to both; others return an error.
             Err(ProvisionerError::Taken(why)) => match self.look(wanted.sandbox_id).await {
                 Err(ProvisionerError::Missing) => Err(ProvisionerError::Taken(why)),
                 found => found,
@@ -144,7 +144,7 @@ impl ProvisionerApi {
         }
     }
 
-    /// Returns what it knows of a sandbox.
+    /// Returns a sandbox.
     pub(crate) async fn look(&self, id: &str) -> Result<SandboxResponse, ProvisionerError> {
         let path = ["api", "sandboxes", id];
         let made =
@@ -152,7 +152,7 @@ impl ProvisionerApi {
         made.and_then(|made| same(made, id))
     }
 
-    /// Returns all sandboxes that it has, whoever had them made.
+    /// Returns all sandboxes, including those of other clients.
     pub(crate) async fn list(&self) -> Result<Vec<SandboxResponse>, ProvisionerError> {
         let path = ["api", "sandboxes"];
         let all =
@@ -163,7 +163,7 @@ impl ProvisionerApi {
         }
     }
 
-    /// Has a sandbox taken away. One that is not there is no error.
+    /// Deletes a sandbox. A missing sandbox is no error.
     pub(crate) async fn take_away(&self, id: &str) -> Result<(), ProvisionerError> {
         let path = ["api", "sandboxes", id];
         let gone = self
@@ -175,7 +175,7 @@ impl ProvisionerApi {
         }
     }
 
-    /// Asks up to three times while later may be better. Everything that is asked may be asked twice.
+    /// Tries up to three times while a retry may succeed. All requests are idempotent.
     async fn retry<T, F: Future<Output = Result<T, ProvisionerError>>>(
         &self,
         ask: impl FnMut() -> F,
@@ -210,7 +210,7 @@ impl ProvisionerApi {
         })
     }
 
-    /// Sends a request, and returns the body of an answer that is good.
+    /// Sends a request and returns the body of a successful response.
     async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, ProvisionerError> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
@@ -236,7 +236,7 @@ impl ProvisionerApi {
         let why = if error.is_timeout() {
             "it did not answer in time".to_owned()
         } else {
-            // The innermost error says it; the outer ones repeat the address.
+            // The innermost error has the cause; the outer ones repeat the address.
             let mut inner: &dyn Error = error;
             while let Some(source) = inner.source() {
                 inner = source;
@@ -274,7 +274,7 @@ impl ProvisionerApi {
         }
     }
 
-    /// Returns the error of an address with another service.
+    /// Returns the error for an address with another service.
     fn nowhere(&self) -> ProvisionerError {
         let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
         ProvisionerError::Refused(self.advice("has no /api/sandboxes", help))
@@ -287,7 +287,7 @@ impl ProvisionerApi {
     }
 }
 
-/// Refuses an answer about another sandbox.
+/// Refuses a response about another sandbox.
 fn same(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerError> {
     if made.sandbox_id == id {
         return Ok(made);
@@ -296,7 +296,7 @@ fn same(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerE
     Err(ProvisionerError::Refused(text.to_owned()))
 }
 
-/// Returns what a body says of a failure: FastAPI's `detail`, or its beginning.
+/// Returns the error message of a body: FastAPI's `detail`, or its beginning.
 fn said(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct ErrorDetail {

@@ -1,11 +1,11 @@
-//! Ways out of a container, tried on a real engine:
+//! Attempts to escape from a container, on a real engine:
 //!
 //! ```text
 //! PUDU_TEST_DOCKER=1 cargo test -p pudu-containers --test escape
 //! ```
 //!
-//! `DOCKER_HOST` says where the engine is, `PUDU_TEST_IMAGE` which image with a shell is taken (debian:12 if none).
-//! Without `PUDU_TEST_DOCKER` nothing is tried, and the tests say so.
+//! `DOCKER_HOST` is the address of the engine, `PUDU_TEST_IMAGE` an image with a shell (by default debian:12). Without
+//! `PUDU_TEST_DOCKER` the tests are skipped with a note.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../../sandbox/tests/suite/attempts.rs"]
@@ -20,7 +20,7 @@ use pudu_containers::{DockerEngine, DockerSettings, ExecMethod, prove};
 use shared::{COMMAND_TIMEOUT, Home, acquire, command, says, sh};
 use std::time::Duration;
 
-/// Attempts that are no escape from a container: it has its image's own files, and its first process is its user's.
+/// Attempts that may succeed in a container: it has the image's files, and its first process has the same user.
 const HARMLESS: &[&str] = &[
     "see who is on the machine",
     "read the first process's environment",
@@ -30,10 +30,10 @@ const HARMLESS: &[&str] = &[
     "start the program that made the sandbox",
     "see the machine's devices",
 ];
-/// Where the engine runs without root, root of a container is the user who started it.
+/// In a rootless engine, root of a container is the user who started it.
 const ROOT: &[&str] = &["be root", "have groups"];
 
-/// Returns how containers are made on the engine that there is; `None`, and a word, where none is to be used.
+/// Returns the settings for the available engine; `None` with a note if no engine is to be used.
 fn settings(home: &Home) -> Option<DockerSettings> {
     if std::env::var_os("PUDU_TEST_DOCKER").is_none() {
         println!("skipped: set PUDU_TEST_DOCKER=1 to try it on the engine of DOCKER_HOST");
@@ -42,7 +42,7 @@ fn settings(home: &Home) -> Option<DockerSettings> {
     let host = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
     let image = std::env::var("PUDU_TEST_IMAGE").unwrap_or_else(|_| "debian:12".to_owned());
     let mut settings = home.settings(&host, &image, ExecMethod::Exec);
-    // Each test has a home of its own, and so containers of its own.
+    // Each test has its own home, and so its own containers.
     let own = home.folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
     settings.prefix = format!("pudu-escape-{own}");
     Some(settings)
@@ -91,7 +91,7 @@ async fn a_container_is_bounded_and_a_command_that_is_killed_leaves_nothing() {
     let sandbox = acquire(&pool, "t").await;
     assert_eq!(says(&*sandbox, "echo 1 > /mnt/user-data/outputs/f; cat ../outputs/f").await, "1");
     assert_eq!(sandbox.read("/mnt/user-data/outputs/f", 9).await.unwrap(), b"1\n");
-    // More memory than there is, in a process and in the folder that is made of memory.
+    // More memory than the limit, in a process and in the folder in memory.
     let memory = sh(&*sandbox, "head -c 600000000 /dev/zero | tail | wc -c").await;
     assert!(!memory.stdout.contains("600000000"), "{memory:?}");
     let full = sh(&*sandbox, "head -c 600000000 /dev/zero > /tmp/x && echo ESCAPED; rm -f /tmp/x").await;

@@ -1,11 +1,11 @@
-//! What the tests share: a home with a thread in it, and an engine to make its container on.
+//! Helpers of the tests: a home with a thread, and an engine for its container.
 
 use pudu_base::{Exec, Network, Sandbox, SandboxProvider, ShellCommand};
 use pudu_containers::{DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules};
 use pudu_sandbox::{CommandLimits, Folders, LocalSandboxes, Options};
 use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 
-/// Long enough for anything that ends.
+/// Timeout of a command that ends.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A home, and containers for its threads.
@@ -22,12 +22,12 @@ impl Home {
         Self { folder, options: Options::default(), nobody: (65_501, 65_501) }
     }
 
-    /// A home for the all-in-one image, whose files belong to the image's user if they can be given away.
+    /// A home for the all-in-one image, whose files belong to the image's user if their owner can be changed.
     pub(crate) fn of_gem() -> Self {
         Self { nobody: GEM, ..Self::new() }
     }
 
-    /// Whom files of threads belong to: whoever runs the tests, or somebody without rights.
+    /// Owner of the threads' files: the user who runs the tests, or an unprivileged one.
     pub(crate) fn owner(&self) -> (u32, u32) {
         let meta = self.folder.path().metadata().unwrap();
         if meta.uid() == 0 { self.nobody } else { (meta.uid(), meta.gid()) }
@@ -63,7 +63,7 @@ impl Home {
         Pool::new(Arc::new(engine), self.places(), rules())
     }
 
-    /// Where something of a thread is on this machine.
+    /// Path of a thread's file on this machine.
     pub(crate) fn on_host(&self, thread: &str, inner: &str) -> std::path::PathBuf {
         let threads = self.folder.path().join("users/default/threads");
         let own = threads.join(thread).join("user-data");
@@ -83,7 +83,7 @@ pub(crate) async fn sh(sandbox: &dyn Sandbox, script: &str) -> Exec {
     sandbox.exec(&command(script)).await.unwrap()
 }
 
-/// Runs a script that writes one thing.
+/// Runs a script and returns its output.
 pub(crate) async fn says(sandbox: &dyn Sandbox, script: &str) -> String {
     let done = sh(sandbox, script).await;
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{script}: {done:?}");

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 const IMAGE: &str = "all-in-one-sandbox:latest";
 
-/// A container of the image, and its API alone: files go over it as well.
+/// A container of the image, and its API without shared files.
 async fn alone(sim: &pudu_sim::Docker, home: &Home) -> (pudu_sim::Aio, Aio) {
     let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Aio)));
     acquire(&pool, "t").await;
@@ -141,7 +141,7 @@ async fn a_container_of_the_image_is_spoken_to_by_its_api() {
         (&"seccomp=unconfined".into(), &"127.0.0.1".into(), &serde_json::Value::Null)
     );
     assert_eq!(host["NetworkMode"], "pudu-test-network");
-    // Files of the thread do not go over the API.
+    // Files of the thread do not use the API.
     sandbox.write("/mnt/user-data/outputs/x", b"y", false).await.unwrap();
     assert_eq!(says(&*sandbox, "cat ../outputs/x").await, "y");
     let flood = sh(&*sandbox, "echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo end").await;
@@ -204,7 +204,7 @@ async fn where_files_cannot_be_given_to_the_images_user_the_folders_are_open_to_
     let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Aio)));
     let sandbox = acquire(&pool, "t").await;
     sandbox.write("/mnt/user-data/workspace/a", b"1", false).await.unwrap();
-    // What the image's user shares, file tools may change; they have the rights of another user here.
+    // File tools can change files that the image's user shares; they run as another user here.
     assert_eq!(says(&*sandbox, "cat a; umask 0; echo 2 > b").await, "1");
     sandbox.write("/mnt/user-data/workspace/b", b"3", false).await.unwrap();
     assert_eq!(says(&*sandbox, "cat b").await, "3");

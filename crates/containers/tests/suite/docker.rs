@@ -1,4 +1,4 @@
-//! Commands and files in a container of an image with a shell, and what the engine was asked for.
+//! Commands and files in a container of an image with a shell, and the requests to the engine.
 
 use crate::{
     engine,
@@ -37,7 +37,7 @@ async fn a_command_runs_where_the_files_are_and_its_outputs_are_apart() {
     let text = "$'\"`\\\n grüße %s {{}} é";
     let script = format!("cat <<'EOF'\n{text}\nEOF\necho \"$GREETING $HOME $USER\"");
     assert_eq!(says(&*sandbox, &script).await, format!("{text}\nhello there /mnt/user-data/workspace agent"));
-    // What one writes the other can change, both ways.
+    // Both sides can change each other's files.
     says(&*sandbox, "echo more >> in && mkdir -p deep/er && touch deep/er/x").await;
     sandbox.write("/mnt/user-data/workspace/deep/er/x", b"y", false).await.unwrap();
     sandbox.write("/mnt/user-data/outputs/f", b"changed", false).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_call_that_is_given_up_kills_what_it_started() {
         done = sandbox.exec(&slow) => panic!("{done:?}"),
         () = begun => {}
     }
-    // The engine waits for what it has to do in the background.
+    // The engine waits for its background work.
     docker.close().await;
     let left = sim.processes(&name).join("\n");
     assert!(!left.contains("sleep 333"), "{left}");
@@ -250,7 +250,7 @@ async fn a_thread_that_fills_its_folder_is_stopped() {
     settings.limits.disk = 1 << 20;
     let pool = home.pool(DockerEngine::new(settings));
     let sandbox = acquire(&pool, "t").await;
-    // Slowly, so that it is counted before and after.
+    // Slow, so that it is counted before and after.
     let done =
         sh(&*sandbox, "for i in $(seq 600); do head -c 100000 /dev/urandom >> big; sleep 0.1; done").await;
     assert_eq!(done.killed, Some(Killed::Disk(1 << 20)));
@@ -301,7 +301,7 @@ async fn each_trouble_of_the_engine_is_told_with_its_mend() {
     let start = format!("POST /containers/pudu-test-{}/start", BoxId::of(&"t".into()));
     sim.fail(&start, Trouble::Refuse(400, "exec: \"/bin/sh\": stat /bin/sh: no such file".into()));
     assert!(told(settings()).await.contains("no such file"));
-    // What could not be started is not left behind.
+    // A container that failed to start is removed.
     assert!(sim.asked().iter().any(|asked| asked.what.starts_with("DELETE /containers/")));
     assert_eq!(sim.running(), [""; 0]);
 }

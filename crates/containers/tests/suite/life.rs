@@ -1,4 +1,4 @@
-//! How containers come and go: found again, told apart, replaced.
+//! Lifecycle of containers: adopting, identifying and replacing them.
 
 use crate::{
     engine,
@@ -69,7 +69,7 @@ async fn a_container_that_was_made_to_another_order_is_replaced() {
     says(&*acquire(&next, "t").await, "test -d /mnt/more").await;
     assert_eq!((made(&sim), sim.running().len()), (2, 1));
     next.release(&"t".into()).await;
-    // So does one whose configuration was edited, and knows what it lent before.
+    // So does a daemon with an edited configuration, which still knows its containers.
     let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     settings.environment = vec![("NEW".to_owned(), "yes".to_owned())];
     let renewed =

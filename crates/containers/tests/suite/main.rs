@@ -1,5 +1,5 @@
-//! Containers of a simulated engine, and what is in them of the simulated all-in-one image. Commands really run, in
-//! namespaces that the simulator makes; where the kernel has none to give, the tests say so and do nothing.
+//! Containers of a simulated engine, some with the simulated all-in-one image. Commands really run, in namespaces of
+//! the simulator; where the kernel offers none, the tests are skipped with a note.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod aio;
@@ -10,7 +10,7 @@ mod shared;
 
 use pudu_sim::{Docker, docker::Options};
 
-/// Starts an engine; `None`, and a word, where it cannot make containers.
+/// Starts an engine; `None` with a note if it cannot create containers.
 async fn engine(options: Options) -> Option<Docker> {
     let unshared = std::process::Command::new("unshare")
         .args(["--mount", "--pid", "--fork", "--map-root-user", "true"])
@@ -23,7 +23,7 @@ async fn engine(options: Options) -> Option<Docker> {
     Some(Docker::start(options).await.unwrap())
 }
 
-/// Waits until a container has a process whose command line has these words in it.
+/// Waits until a container has a process with these words in its command line.
 async fn begun(sim: &Docker, container: &str, words: &str) {
     for _ in 0..2000 {
         if sim.processes(container).iter().any(|line| line.contains(words)) {

@@ -61,7 +61,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Copies a skill aside, looks through it, and moves it into its place.
+    /// Copies a skill to a temporary folder, checks it, and moves it into place.
     fn skill(&mut self, name: &str, user: Option<&str>, from: &Path, to: &Path) -> Result<(), ImportError> {
         let io = |why: io::Error| ImportError::io(from, why);
         if to.exists() {
@@ -91,7 +91,7 @@ impl Import<'_> {
             ScanVerdict::Warn | ScanVerdict::Allow => {}
         }
         if !self.target.dry_run {
-            // The skill is whole when it gets its name: a folder beside it that was cut is made anew.
+            // The skill gets its name when it is complete: an interrupted copy is repeated.
             let parent = to.parent().unwrap_or(to);
             let part = parent.join(format!(".staging-import-{name}"));
             fs::remove_dir_all(&part).or_else(absent).map_err(io)?;
@@ -104,7 +104,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Reports what became of the files of a thing.
+    /// Reports the outcome of an item's files.
     pub(super) fn files(&mut self, kind: ItemKind, item: String, user: Option<&str>, copied: &CopiedFiles) {
         let outcome = match (copied.new, copied.same) {
             (1.., _) => ItemOutcome::Taken,
@@ -119,7 +119,7 @@ impl Import<'_> {
         files::folders(root).map_err(|why| ImportError::io(root, why))
     }
 
-    /// Lists the users that have a folder in the source.
+    /// Lists the users with a folder in the source.
     pub(super) fn users(&mut self) -> Result<Vec<String>, ImportError> {
         let mut users = self.folders(&self.source.folder.join("users"))?;
         let mut is_known = |user: &UserId, name: &str| user.as_str() == name && !self.is_forgotten(user);

@@ -1,5 +1,5 @@
-//! Memory of users: its files are copied as they are, version 1.0 becomes 2.0 as pudu does it anyway, and facts go into the
-//! index of recall.
+//! Memory of users: files are copied unchanged, version 1.0 is converted to 2.0 like everywhere in pudu, and facts are
+//! indexed for recall.
 
 use super::Import;
 use crate::{
@@ -12,15 +12,15 @@ use pudu_memory::{MemoryError, MemoryScope, MemoryStore};
 use pudu_store::{RecallEntry, RecallKind, RecallScope};
 use std::path::{Component, Path, PathBuf};
 
-/// The kind in notes.
+/// Kind of the import notes.
 const KIND: &str = "memory";
 
-/// The files of memory in a user's folder.
+/// Memory files in a user's folder.
 const MEMORY: Selection = Selection {
     enter: |folder| folder.starts_with("agents") || folder.starts_with(".recovery"),
     take: is_memory,
 };
-/// Those that an older version kept at the top of the home.
+/// Memory files that an older version kept at the top of the home.
 const TOP: Selection = Selection { enter: |_| false, take: is_memory };
 
 /// Returns whether a file of a user's folder belongs to memory.
@@ -71,7 +71,7 @@ impl Import<'_> {
 
     async fn memory(&mut self, user: &UserId, from: &Path) -> Result<(), ImportError> {
         let to = self.target.home.join("users").join(user.as_str());
-        // What lies at the top belongs to nobody else than the local user, and has no agents' folders of its own.
+        // Files at the top belong to the local user and have no agents' folders.
         let wanted = if from == self.source.folder { TOP } else { MEMORY };
         let io = |why| ImportError::io(from, why);
         let left = |import: &mut Self, why: &str| {
@@ -118,7 +118,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Puts a user's facts into the index, of all agents. Returns what is wrong with some of them.
+    /// Indexes the facts of all agents of a user. Returns a description of problems.
     async fn index(&self, user: &UserId) -> Result<Option<String>, ImportError> {
         let (home, options) = (self.target.home.clone(), self.target.memory.clone());
         let (user, now) = (user.clone(), self.now);
@@ -135,7 +135,7 @@ impl Import<'_> {
     }
 }
 
-/// Reads a user's facts as entries of the index, and counts the files that cannot be read.
+/// Reads a user's facts as index entries, and counts the unreadable files.
 fn read(store: &MemoryStore, user: &UserId, now: i64) -> Result<(Vec<RecallEntry>, usize), MemoryError> {
     let (mut entries, mut broken) = (Vec::new(), 0);
     let mut agents = store.agents(user)?;

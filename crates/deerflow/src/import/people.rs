@@ -1,4 +1,4 @@
-//! People who sign in, people of platforms, and their judgements.
+//! Login accounts, platform identities, and feedback.
 
 use super::{
     Import,
@@ -54,11 +54,11 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Makes people of platforms the users whose folders DeerFlow kept for them.
+    /// Links platform identities to the users of their DeerFlow folders.
     pub(super) async fn identities(&mut self, places: &SourcePlaces) -> Result<(), ImportError> {
         let mut identities = self.connections().await?;
         for place in &places.0 {
-            // Somebody without an account of DeerFlow's: their folder has the platform's id as its name.
+            // A user without a DeerFlow account has a folder named by the platform's ID.
             if let Some(person) = place.person.clone().filter(|person| person != "default")
                 && let Ok(user) = UserId::of(&person)
                 && !identities.iter().any(|known| known.account == place.account && known.person == person)
@@ -104,7 +104,7 @@ impl Import<'_> {
                 self.report.left(ItemKind::Identity, "a row of channel_connections", UNREADABLE);
                 continue;
             };
-            // The newest connection counts: rows come that way.
+            // The rows are ordered, so the newest connection is used.
             if identities.iter().any(|known| known.account == account && known.person == person) {
                 continue;
             }
@@ -157,7 +157,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns what became of a person who signs in, and the reason or what is worth knowing.
+/// Returns the outcome of a login account, with a reason or a note.
 fn told(moved: MovedAccount) -> (ItemOutcome, Option<&'static str>) {
     match moved {
         MovedAccount::New => (ItemOutcome::Taken, None),

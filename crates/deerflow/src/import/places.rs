@@ -1,4 +1,4 @@
-//! Places in chats, and which thread each talks to: of `channels/store.json`, and of connections in the database.
+//! Chats and topics and their threads, from `channels/store.json` and from connections in the database.
 
 use super::{
     Import,
@@ -10,21 +10,21 @@ use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;
 use serde_json::{Map, Value};
 
-/// A file of places is not larger, in bytes.
+/// Maximum size of a file of places, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A place in a chat.
+/// A chat or a topic in it.
 #[derive(Clone, Debug)]
 pub(super) struct SourcePlace {
     pub(super) account: String,
     chat: String,
     topic: Option<String>,
     pub(super) thread: String,
-    /// The platform's id of the person, where DeerFlow's folders are named by it.
+    /// The platform's ID of the user, if DeerFlow's folders are named by it.
     pub(super) person: Option<String>,
-    /// The user whose connection it is.
+    /// User that owns the connection.
     owner: Option<UserId>,
-    /// The room whose the thread is, if it is no single person's.
+    /// Room that owns the thread, unless it belongs to one user.
     room: Option<UserId>,
     pub(super) updated: i64,
 }
@@ -33,24 +33,24 @@ pub(super) struct SourcePlace {
 pub(super) struct SourcePlaces(pub(super) Vec<SourcePlace>);
 
 impl SourcePlaces {
-    /// Returns the room to which a thread belongs, if it is no single person's.
+    /// Returns the room that owns a thread, unless it belongs to one user.
     pub(super) fn room(&self, thread: &str) -> Option<UserId> {
         self.0.iter().find(|place| place.thread == thread)?.room.clone()
     }
 
-    /// Returns the user to whom a thread belongs by its place.
+    /// Returns the user that owns a thread according to its place.
     pub(super) fn owner(&self, thread: &str) -> Option<UserId> {
         let place = self.0.iter().find(|place| place.thread == thread)?;
         place.owner.clone().or_else(|| UserId::of(place.person.as_deref()?).ok())
     }
 
-    /// Returns whether a thread is of one person alone, as far as its place tells: of a group nobody knows who said what.
+    /// Returns whether a thread has only one speaker, as far as its place shows; in groups the speakers are unknown.
     pub(super) fn is_private(&self, thread: &str, account: &str) -> bool {
         let place = self.0.iter().find(|place| place.thread == thread);
         place.map_or(account.is_empty(), SourcePlace::is_private)
     }
 
-    /// Returns the account by which a thread is reached.
+    /// Returns the account of a thread.
     pub(super) fn account(&self, thread: &str) -> Option<&str> {
         self.0.iter().find(|place| place.thread == thread).map(|place| place.account.as_str())
     }
@@ -95,7 +95,7 @@ impl Import<'_> {
         Ok(SourcePlaces(places))
     }
 
-    /// Reads `channels/store.json`; what cannot be read in it is told.
+    /// Reads `channels/store.json`; unreadable entries are reported.
     fn stored_places(&mut self) -> Vec<SourcePlace> {
         let file = self.source.folder.join("channels").join("store.json");
         let read = match files::read_plain(&file, MAX_FILE_BYTES) {

@@ -4,7 +4,7 @@ use super::Import;
 use crate::{database, error::ImportError, report::ItemOutcome, time};
 use sqlx::{Row, any::AnyRow};
 
-/// Said of a row without what it is found by.
+/// Note for a row without a usable ID.
 pub(super) const UNREADABLE: &str = "its ids are missing or too large";
 
 impl Import<'_> {
@@ -15,19 +15,19 @@ impl Import<'_> {
         }
     }
 
-    /// Returns a time; now where there is none that can be read.
+    /// Returns a time; now if it is missing or invalid.
     pub(super) fn time(&self, row: &AnyRow, column: &str) -> Result<i64, ImportError> {
         Ok(database::text(row, column)?.as_deref().and_then(time::millis).unwrap_or(self.now))
     }
 }
 
-/// Returns what became of a row that is new or was there.
+/// Returns the outcome of a row, depending on whether it is new.
 pub(super) fn outcome(new: bool) -> ItemOutcome {
     if new { ItemOutcome::Taken } else { ItemOutcome::Unchanged }
 }
 
 pub(super) fn number(row: &AnyRow, column: &str) -> Result<i64, ImportError> {
-    // Databases say in different widths what a condition gives.
+    // Databases return conditions as integers of different width.
     let wide: Result<Option<i64>, _> = row.try_get(column);
     let narrow = |_| row.try_get::<Option<i32>, _>(column).map(|number| number.map(i64::from));
     Ok(wide.or_else(narrow).map_err(ImportError::database)?.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Threads: their messages as a log, and their files.
+//! Threads: their messages and their files.
 
 use super::{Import, places::SourcePlaces, rows::UNREADABLE, user_of};
 use crate::{
@@ -17,17 +17,17 @@ use pudu_store::{ImportNote, ImportedThread, RecallEntry, RecallKind, RecallScop
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The kind in notes, which the store writes.
+/// Kind of the import notes, which the store writes.
 const KIND: &str = "thread";
-/// Said of what was deleted since it was moved in.
+/// Note for a thread that was deleted after its import.
 const DELETED: &str = "it was deleted here";
-/// Threads that are read at a time, and then written together.
+/// Number of threads that are read and then written together.
 const BATCH: usize = 64;
 
-/// So many bytes of threads are written together at most, but for the last one.
+/// Size of threads that are written together, in bytes, excluding the last one.
 const BATCH_BYTES: usize = 32 * 1024 * 1024;
 
-/// What DeerFlow's table says of a thread.
+/// A thread's row in DeerFlow's table.
 #[derive(Clone, Debug, Default)]
 struct ThreadMeta {
     user: Option<String>,
@@ -37,7 +37,7 @@ struct ThreadMeta {
     updated: Option<i64>,
 }
 
-/// A thread to be written.
+/// A thread ready to be written.
 struct PreparedThread {
     thread: ImportedThread,
     note: Option<String>,
@@ -79,7 +79,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Lists all threads that the database has, each with what its table says.
+    /// Lists all threads of the database with their rows.
     async fn metas(&mut self) -> Result<BTreeMap<String, ThreadMeta>, ImportError> {
         let mut metas = BTreeMap::new();
         for table in ["checkpoints", "threads_meta"] {
@@ -119,7 +119,7 @@ impl Import<'_> {
         Ok(metas)
     }
 
-    /// Reads a thread; `None` if there is nothing to write, which is told.
+    /// Reads a thread; `None`, with a report entry, if there is nothing to write.
     async fn prepare(
         &mut self,
         id: &str,
@@ -172,7 +172,7 @@ impl Import<'_> {
         }
     }
 
-    /// Works out what DeerFlow added to a thread since it was moved in.
+    /// Finds updates that DeerFlow added to a thread after its import.
     async fn prepare_again(
         &mut self,
         mut thread: ImportedThread,
@@ -194,8 +194,8 @@ impl Import<'_> {
         self.report.add(ItemKind::Thread, ItemOutcome::Left, id, Some(owner), Some(why.to_owned()));
     }
 
-    /// Puts what people said alone with the agent into the index of recall. It comes before the note that a thread is done:
-    /// doing it twice changes nothing.
+    /// Indexes private messages of users for recall. This happens before the thread is marked as done: repeating it
+    /// changes nothing.
     async fn index_turns(
         &self,
         prepared: &[PreparedThread],
@@ -214,7 +214,7 @@ impl Import<'_> {
         Ok(self.target.db.index(&entries).await?)
     }
 
-    /// Writes threads, all at once: the store commits them together.
+    /// Writes threads in one transaction.
     async fn write(
         &mut self,
         prepared: Vec<PreparedThread>,
@@ -240,7 +240,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Lists the threads that have folders, each with the users in whose folders those are; `None` is the top of the home.
+    /// Lists the threads with folders, each with the users of these folders; `None` is the top of the home.
     fn thread_folders(&mut self) -> Result<BTreeMap<String, Vec<Option<String>>>, ImportError> {
         let mut found: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
         let users = self.users()?;
@@ -257,7 +257,7 @@ impl Import<'_> {
         user.map_or_else(|| home.clone(), |user| home.join("users").join(user)).join("threads")
     }
 
-    /// Copies the files of a thread into the folder of the user whose it is.
+    /// Copies the files of a thread to the folder of its owner.
     async fn thread_files(
         &mut self,
         id: &str,
@@ -269,7 +269,7 @@ impl Import<'_> {
             return Ok(());
         }
         let here = self.target.db.owner(&id.into()).await?;
-        // A folder without a thread is nobody's here; its files are taken as they are.
+        // Files of a folder without a thread are copied unchanged.
         if here.as_ref() != Some(owner) && (here.is_some() || self.note_of(KIND, id).is_some()) {
             let why = if here.is_some() { "its thread is another user's here" } else { DELETED };
             self.report.add(
@@ -300,8 +300,8 @@ impl Import<'_> {
     }
 }
 
-/// Returns whose a thread is: its room's, or by its table, by the place where people reach it, or by the folder of its files. What DeerFlow
-/// gives to nobody is the local user's.
+/// Returns the owner of a thread: its room, or the user in its row, of its place or of the folder with its files. The
+/// local user owns the rest.
 fn owner(
     id: &str,
     meta: &ThreadMeta,
@@ -317,11 +317,11 @@ fn owner(
             _ => None,
         }
     };
-    // What a room talks in is nobody's alone, whoever had DeerFlow begin it.
+    // A room's thread never belongs to a single user, whatever DeerFlow recorded.
     places.room(id).or(named).or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
 }
 
-/// Returns people's words in a thread as entries of the index.
+/// Returns the user messages of a thread as index entries.
 fn turns(thread: &ImportedThread) -> impl Iterator<Item = RecallEntry> {
     let scope = RecallScope { user: thread.folder.owner.clone(), agent: DEFAULT_AGENT.to_owned() };
     let said = thread.updates.iter().filter_map(|update| match update {
@@ -343,7 +343,7 @@ fn turns(thread: &ImportedThread) -> impl Iterator<Item = RecallEntry> {
     })
 }
 
-/// Returns the last message among updates: DeerFlow has learnt from all of them.
+/// Returns the ID of the last message in updates: DeerFlow's memory has processed all of them.
 fn last_message(updates: &[Update]) -> Option<MessageId> {
     updates.iter().rev().find_map(|update| match update {
         Update::Message(message) => Some(message.id().clone()),
@@ -351,12 +351,12 @@ fn last_message(updates: &[Update]) -> Option<MessageId> {
     })
 }
 
-/// Returns whether DeerFlow takes a name for a thread's id; it is the name of a folder, too.
+/// Returns whether DeerFlow accepts a name as a thread ID, which is also the name of a folder.
 fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Describes what of a thread was not taken.
+/// Describes the skipped parts of a thread.
 fn note(read: &ReadThread) -> Option<String> {
     let skipped = read.skipped;
     let counts =

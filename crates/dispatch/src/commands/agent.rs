@@ -1,13 +1,13 @@
 //! `/agent`: lists the agents, switches a conversation to one, or begins to make one.
 
-use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, brief, mark, not_stored};
-use crate::bus::{InboxItem, retry_until_stored};
+use super::{
+    CommandAnswer, CommandContext, CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, brief, mark, not_stored,
+};
 use crate::{
     agent::{self, AgentChoice},
-    command::SlashCommand,
-    conversation::ConversationActor,
+    bus::retry_until_stored,
 };
-use pudu_channels::{Choice, FinalView, Inbound};
+use pudu_channels::{Choice, FinalView};
 use pudu_client::{
     Authoring,
     agents::{AgentError, LEAD, Roster, is_lead},
@@ -21,45 +21,42 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "agent",
     argument: Language::argument_agent,
     about: Language::about_agent,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let (person, language) = (arrival.inbound.sender.id.clone(), actor.language(&arrival));
-    let words = command.argument.unwrap_or_default();
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let (person, language) = (context.person().to_owned(), context.language());
+    let words = argument.unwrap_or_default();
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
-    let choosing = actor.account.policy().choosing(&person);
-    let owner = actor.shared.owner_of(&arrival.inbound);
+    let choosing = context.scope.account.policy().choosing(&person);
+    let owner = context.owner();
     match (first.to_lowercase().as_str(), choosing) {
-        ("" | "list", _) => {
-            let view = agents(actor, language, &arrival.inbound, choosing).await;
-            actor.answer_with(arrival, view, Vec::new());
-        }
-        (_, Choosing::Fixed) => actor.answer(arrival, language.agent_fixed()),
-        ("new", _) if !agent::may_make(&actor.account.policy(), &person, &owner) => {
+        ("" | "list", _) => agents(context, language, choosing).await.into(),
+        (_, Choosing::Fixed) => language.agent_fixed().into(),
+        ("new", _) if !agent::may_make(&context.scope.account.policy(), &person, &owner) => {
             let text = language.paragraph(&[language.agent_not_made_here(), language.agents_listed()]);
-            actor.answer(arrival, text);
+            text.into()
         }
         ("new", _) => match rest.split_whitespace().next().map(str::to_owned) {
-            Some(name) => make(actor, arrival, &name).await,
+            Some(name) => make(context, &name).await,
             None => {
                 let text = [language.agents_new_nameless(), language.agents_new_usage()];
-                actor.answer(arrival, language.paragraph(&text));
+                language.paragraph(&text).into()
             }
         },
-        ("-" | "default", _) => switch(actor, arrival, None).await,
-        (name, _) if is_lead(name) => switch(actor, arrival, Some(AgentChoice::Lead)).await,
-        _ => choose(actor, arrival, first).await,
+        ("-" | "default", _) => switch(context, None).await,
+        (name, _) if is_lead(name) => switch(context, Some(AgentChoice::Lead)).await,
+        _ => choose(context, first).await,
     }
 }
 
-async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
-    let owner = actor.shared.owner_of(&arrival.inbound);
-    match actor.shared.client.custom_agent(name, Some(&owner)).await {
-        Ok(persona) => switch(actor, arrival, Some(AgentChoice::Named(persona.name))).await,
+async fn choose(context: &CommandContext<'_>, name: &str) -> CommandAnswer {
+    let owner = context.owner();
+    match context.client().custom_agent(name, Some(&owner)).await {
+        Ok(persona) => switch(context, Some(AgentChoice::Named(persona.name))).await,
         Err(error) => {
-            let language = actor.language(&arrival);
-            let roster = actor.shared.client.roster(Some(&owner)).await;
+            let language = context.language();
+            let roster = context.client().roster(Some(&owner)).await;
             let near = roster.agents.iter().map(|agent| agent.name.as_str());
             let near = near.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
             let meant = match near {
@@ -69,42 +66,41 @@ async fn choose(actor: &ConversationActor, arrival: InboxItem, name: &str) {
                 _ => String::new(),
             };
             let problem = agent::problem(language, &error);
-            actor.answer(arrival, language.paragraph(&[&problem, &meant, language.agents_listed()]));
+            language.paragraph(&[&problem, &meant, language.agents_listed()]).into()
         }
     }
 }
 
 /// Switches the conversation; back to the account's default for none.
-async fn switch(actor: &ConversationActor, arrival: InboxItem, choice: Option<AgentChoice>) {
-    let language = actor.language(&arrival);
-    let text = match keep(actor, &arrival, choice).await {
-        Ok(()) => introduce(actor, language, &arrival.inbound).await,
+async fn switch(context: &CommandContext<'_>, choice: Option<AgentChoice>) -> CommandAnswer {
+    let language = context.language();
+    let text = match keep(context, choice).await {
+        Ok(()) => introduce(context, language).await,
         Err(error) => not_stored(language, &error),
     };
-    actor.answer(arrival, text);
+    text.into()
 }
 
 pub(super) async fn keep(
-    actor: &ConversationActor,
-    arrival: &InboxItem,
+    context: &CommandContext<'_>,
     choice: Option<AgentChoice>,
 ) -> Result<(), StoreError> {
-    actor.ensure_thread(arrival).await;
+    context.ensure_thread().await;
     let stored = choice.map(|choice| choice.stored());
-    actor.shared.db.set_agent(&actor.key, stored.as_deref()).await
+    context.db().set_agent(&context.scope.key, stored.as_deref()).await
 }
 
 /// Returns the message that introduces the agent from now on, with its problems.
-async fn introduce(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
-    let session = actor.session(inbound).await;
-    let Some(persona) = agent::custom(&actor.shared, &session).await else {
+async fn introduce(context: &CommandContext<'_>, language: Language) -> String {
+    let session = context.session().await;
+    let Some(persona) = agent::custom(&context.scope.shared, &session).await else {
         return language.agent_answers(session.agent_name(language));
     };
     let mut text = match brief(&persona.profile.about) {
         about if about.is_empty() => language.agent_answers(&persona.name),
         about => language.agent_answers_for(about, &persona.name),
     };
-    for note in actor.shared.client.notes(&persona).await {
+    for note in context.client().notes(&persona).await {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n- ⚠️ {note}");
     }
@@ -112,62 +108,53 @@ async fn introduce(actor: &ConversationActor, language: Language, inbound: &Inbo
 }
 
 /// Begins a conversation in which an agent is made. The command is its first message.
-async fn make(actor: &mut ConversationActor, arrival: InboxItem, name: &str) {
-    let owner = actor.shared.owner_of(&arrival.inbound);
-    let name = match actor.shared.client.vacant(name, Some(&owner)).await {
+async fn make(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
+    let owner = context.owner();
+    let name = match context.client().vacant(name, Some(&owner)).await {
         Ok(name) => name,
         Err(error) => {
-            let language = actor.language(&arrival);
+            let language = context.language();
             let text = [&agent::problem(language, &error), language.agents_new_usage()];
-            actor.answer(arrival, language.paragraph(&text));
-            return;
+            return language.paragraph(&text).into();
         }
     };
-    actor.begin_anew(&arrival).await;
-    match keep(actor, &arrival, Some(AgentChoice::New(name))).await {
-        Ok(()) => actor.waiting.push_back(arrival),
-        Err(error) => {
-            let text = not_stored(actor.language(&arrival), &error);
-            actor.answer(arrival, text);
-        }
+    context.begin_anew().await;
+    match keep(context, Some(AgentChoice::New(name))).await {
+        Ok(()) => CommandAnswer::FirstMessage,
+        Err(error) => not_stored(context.language(), &error).into(),
     }
 }
 
 /// Gives up an agent that is being made; returns whether there was one. One that was made answers from now on.
-pub(super) async fn give_up_making(actor: &ConversationActor, inbound: &Inbound) -> bool {
-    let chosen = actor.record().await.and_then(|record| record.agent);
+pub(super) async fn give_up_making(context: &CommandContext<'_>) -> bool {
+    let chosen = context.record().await.and_then(|record| record.agent);
     let (made, choice) = match chosen.as_deref().map(AgentChoice::parse) {
         Some(AgentChoice::New(name)) => {
-            let owner = actor.shared.owner_of(inbound);
-            let made = actor.shared.client.has_agent(&name, Some(&owner)).await;
+            let owner = context.owner();
+            let made = context.client().has_agent(&name, Some(&owner)).await;
             (made, made.then_some(name))
         }
         Some(AgentChoice::Bootstrap(mark)) => {
-            let made = actor.shared.client.lead_soul_mark().await.is_some_and(|now| now != mark);
+            let made = context.client().lead_soul_mark().await.is_some_and(|now| now != mark);
             (made, made.then(|| LEAD.to_owned()))
         }
         _ => return false,
     };
     let choice = choice.as_deref();
-    let store = || actor.shared.db.set_agent(&actor.key, choice);
+    let store = || context.db().set_agent(&context.scope.key, choice);
     retry_until_stored("failed to take back choice", store).await;
     !made
 }
 
-async fn agents(
-    actor: &ConversationActor,
-    language: Language,
-    inbound: &Inbound,
-    choosing: Choosing,
-) -> FinalView {
-    let session = actor.session(inbound).await;
+async fn agents(context: &CommandContext<'_>, language: Language, choosing: Choosing) -> FinalView {
+    let session = context.session().await;
     let now = session.agent_name(language);
     if choosing == Choosing::Fixed {
         let text = language.paragraph(&[&language.agent_answers_now(now), language.agent_fixed()]);
         return FinalView { text, ..FinalView::default() };
     }
-    let owner = actor.shared.owner_of(inbound);
-    let roster = actor.shared.client.roster(Some(&owner)).await;
+    let owner = context.owner();
+    let roster = context.client().roster(Some(&owner)).await;
     let mut text = format!("{}\n", language.agents());
     let mark = |name: &str| mark(name == now, language.agent_here());
     // Writing to a String cannot fail.
@@ -178,7 +165,7 @@ async fn agents(
             about => language.described(about),
         };
         let _ = write!(text, "\n- `{}`{about}{}", persona.name, mark(&persona.name));
-        for note in actor.shared.client.notes(persona).await {
+        for note in context.client().notes(persona).await {
             let _ = write!(text, "\n  - ⚠️ {note}");
         }
     }
@@ -191,7 +178,7 @@ async fn agents(
     if roster.more > 0 {
         let _ = write!(text, "\n- {}", language.more(roster.more));
     }
-    let makes = agent::may_make(&actor.account.policy(), &inbound.sender.id, &owner);
+    let makes = agent::may_make(&context.scope.account.policy(), context.person(), &owner);
     let new = if makes { language.agents_new() } else { "" };
     let _ = write!(text, "\n\n{}", language.paragraph(&[language.agents_switch(), new]));
     FinalView { text, choices: buttons(&roster, &now), ..FinalView::default() }

@@ -1,10 +1,7 @@
 //! `/connect` of a person who is known: joins two platforms to one user. Codes of strangers never come here.
 
-use super::{CommandSpec, not_stored};
-use crate::bus::InboxItem;
+use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
 use crate::{
-    command::SlashCommand,
-    conversation::ConversationActor,
     joining::{JoinOutcome, JoinRoute, PartOutcome},
     reply,
 };
@@ -21,48 +18,47 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "connect",
     argument: |_| "[code|off]",
     about: Language::about_connect,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let language = actor.language(&arrival);
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let language = context.language();
     // Every reader of a code could use it.
-    if !arrival.inbound.private {
-        actor.answer(arrival, language.connect_privately());
-        return;
+    if !context.inbound.private {
+        return language.connect_privately().into();
     }
-    let words = command.argument.unwrap_or_default();
+    let words = argument.unwrap_or_default();
     let view = match words.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [] => offer(actor, &arrival, language).await,
-        [OFF] => actor.shared.part(&arrival.inbound).await.map(|parted| match parted {
+        [] => offer(context, language).await,
+        [OFF] => context.scope.shared.part(&context.inbound).await.map(|parted| match parted {
             PartOutcome::Left => plain(language.parted()),
             PartOutcome::Others => plain(language.parted_others()),
             PartOutcome::Already => plain(language.parted_already()),
         }),
-        [code] => confirm(actor, code, language).await,
-        [code, YES] => join(actor, &arrival, code, language).await,
+        [code] => confirm(context, code, language).await,
+        [code, YES] => join(context, code, language).await,
         _ => Ok(plain(language.code_invalid())),
     };
     let view = view.unwrap_or_else(|error| plain(&not_stored(language, &error)));
-    actor.answer_with(arrival, view, Vec::new());
+    view.into()
 }
 
-async fn offer(
-    actor: &ConversationActor,
-    arrival: &InboxItem,
-    language: Language,
-) -> Result<FinalView, StoreError> {
-    match actor.shared.offer_join(&arrival.inbound, route(actor, arrival)).await {
+async fn offer(context: &CommandContext<'_>, language: Language) -> Result<FinalView, StoreError> {
+    match context.scope.shared.offer_join(&context.inbound, route(context)).await {
         Ok(code) => Ok(plain(&language.connect_offer(code))),
         Err(error) => Err(StoreError::Unavailable(error.to_string())),
     }
 }
 
 /// Asks whether a code is to join its owner.
-async fn confirm(actor: &ConversationActor, code: &str, language: Language) -> Result<FinalView, StoreError> {
-    let Some(offer) = actor.shared.join_offer(code).await? else {
+async fn confirm(
+    context: &CommandContext<'_>,
+    code: &str,
+    language: Language,
+) -> Result<FinalView, StoreError> {
+    let Some(offer) = context.scope.shared.join_offer(code).await? else {
         // It may be the one by which they came.
-        let text = match actor.account.policy().access.pairing {
+        let text = match context.scope.account.policy().access.pairing {
             true => language.known_already(),
             false => language.code_invalid(),
         };
@@ -74,21 +70,19 @@ async fn confirm(actor: &ConversationActor, code: &str, language: Language) -> R
     Ok(FinalView { text, choices, ..FinalView::default() })
 }
 
-async fn join(
-    actor: &ConversationActor,
-    arrival: &InboxItem,
-    code: &str,
-    language: Language,
-) -> Result<FinalView, StoreError> {
-    Ok(plain(&match actor.shared.join(&arrival.inbound, code, route(actor, arrival)).await? {
+async fn join(context: &CommandContext<'_>, code: &str, language: Language) -> Result<FinalView, StoreError> {
+    Ok(plain(&match context.scope.shared.join(&context.inbound, code, route(context)).await? {
         JoinOutcome::With(offer) => language.joined(&offer.account, &offer.name),
         JoinOutcome::Already => language.joined_already().to_owned(),
         JoinOutcome::Refused => language.code_invalid().to_owned(),
     }))
 }
 
-fn route(actor: &ConversationActor, arrival: &InboxItem) -> JoinRoute {
-    JoinRoute { target: reply::target(&actor.account, arrival), conversation: actor.key.clone() }
+fn route(context: &CommandContext<'_>) -> JoinRoute {
+    JoinRoute {
+        target: reply::target(&context.scope.account, &context.inbound),
+        conversation: context.scope.key.to_string(),
+    }
 }
 
 fn plain(text: &str) -> FinalView {

@@ -1,7 +1,6 @@
 //! `/help`: lists the commands and the skills.
 
-use super::{CommandSpec, MAX_LISTED_SKILLS, TABLE, started_by_people};
-use crate::{bus::InboxItem, conversation::ConversationActor};
+use super::{CommandAnswer, CommandContext, CommandSpec, MAX_LISTED_SKILLS, TABLE, started_by_people};
 use pudu_client::base::Skill;
 use pudu_texts::Language;
 
@@ -9,12 +8,12 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "help",
     argument: super::NO_ARGUMENT,
     about: Language::about_help,
-    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+    run: |context, _| Box::pin(run(context)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor.language(&arrival), &actor.skills(&arrival).await);
-    actor.answer(arrival, text);
+async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
+    let text = text(context.language(), &context.skills().await);
+    text.into()
 }
 
 /// Returns the help.

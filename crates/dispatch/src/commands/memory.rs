@@ -1,7 +1,7 @@
 //! `/memory`: the memory of the person who speaks here, or of the room; adds, finds and forgets.
 
-use super::{CommandSpec, not_stored};
-use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor, sent};
+use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
+use crate::sent;
 use pudu_channels::{FinalView, OutFile};
 use pudu_client::{
     MemoryOf, MemoryTrouble,
@@ -23,46 +23,46 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "memory",
     argument: |_| "[search|add|forget|export|last|off|on] …",
     about: Language::about_memory,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let language = actor.language(&arrival);
-    let of = memory(actor, &arrival).await;
-    let words = command.argument.unwrap_or_default();
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let language = context.language();
+    let of = memory(context).await;
+    let words = argument.unwrap_or_default();
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
     let rest = rest.trim();
-    if verb == "export" && rest.is_empty() && actor.shared.client.remembers() {
-        let view = match export(actor, language, &of).await {
+    if verb == "export" && rest.is_empty() && context.client().remembers() {
+        let view = match export(context, language, &of).await {
             Ok(view) => view,
             Err(trouble) => FinalView { text: told(language, &trouble), ..FinalView::default() },
         };
-        return actor.answer_with(arrival, view, Vec::new());
+        return view.into();
     }
-    let text = if !actor.shared.client.remembers() {
+    let text = if !context.client().remembers() {
         Ok(language.memory_disabled().to_owned())
     } else {
         match (verb.to_lowercase().as_str(), rest) {
-            ("", "") => list(actor, language, &of, None).await,
-            ("search", wanted) if !wanted.is_empty() => list(actor, language, &of, Some(wanted)).await,
-            ("add", fact) if !fact.is_empty() => add(actor, language, &of, &arrival, fact).await,
-            ("forget", "all") => forget_all(actor, language, &of).await,
-            ("forget", id) if !id.is_empty() => forget(actor, language, &of, id).await,
-            ("last", "") => last(actor, language, &of).await,
-            ("off", "") => switch(actor, language, &of, true).await,
-            ("on", "") => switch(actor, language, &of, false).await,
+            ("", "") => list(context, language, &of, None).await,
+            ("search", wanted) if !wanted.is_empty() => list(context, language, &of, Some(wanted)).await,
+            ("add", fact) if !fact.is_empty() => add(context, language, &of, fact).await,
+            ("forget", "all") => forget_all(context, language, &of).await,
+            ("forget", id) if !id.is_empty() => forget(context, language, &of, id).await,
+            ("last", "") => last(context, language, &of).await,
+            ("off", "") => switch(context, language, &of, true).await,
+            ("on", "") => switch(context, language, &of, false).await,
             _ => Ok(language.memory_usage().to_owned()),
         }
     };
     let text = text.unwrap_or_else(|trouble| told(language, &trouble));
-    actor.answer(arrival, text);
+    text.into()
 }
 
 /// Returns whose memory is meant: the room's among others, one's own alone.
-async fn memory(actor: &ConversationActor, arrival: &InboxItem) -> MemoryOf {
-    let address = &arrival.inbound.address;
-    let session = actor.session(&arrival.inbound).await;
-    let user = match arrival.inbound.private {
+async fn memory(context: &CommandContext<'_>) -> MemoryOf {
+    let address = &context.inbound.address;
+    let session = context.session().await;
+    let user = match context.inbound.private {
         true => session.user,
         false => UserId::room(&address.account, &address.chat),
     };
@@ -70,13 +70,13 @@ async fn memory(actor: &ConversationActor, arrival: &InboxItem) -> MemoryOf {
 }
 
 async fn list(
-    actor: &ConversationActor,
+    context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
     wanted: Option<&str>,
 ) -> Result<String, MemoryTrouble> {
-    let document = actor.shared.client.memories().read(of).await?;
-    let off = actor.shared.db.is_memory_off(&of.user).await?;
+    let document = context.client().memories().read(of).await?;
+    let off = context.db().is_memory_off(&of.user).await?;
     let facts = match wanted {
         Some(wanted) => document.containing(wanted),
         None => document.facts.iter().collect(),
@@ -100,48 +100,47 @@ async fn list(
 }
 
 async fn add(
-    actor: &ConversationActor,
+    context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
-    arrival: &InboxItem,
     fact: &str,
 ) -> Result<String, MemoryTrouble> {
-    let sender = &arrival.inbound.sender;
-    let id = actor.shared.client.memories().remember(of, fact, &sender.id, &sender.name).await?;
+    let sender = &context.inbound.sender;
+    let id = context.client().memories().remember(of, fact, &sender.id, &sender.name).await?;
     Ok(language.memory_added(id))
 }
 
 async fn forget(
-    actor: &ConversationActor,
+    context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
     id: &str,
 ) -> Result<String, MemoryTrouble> {
-    actor.shared.client.memories().forget(of, id.trim_matches('`')).await?;
-    sent::forget_of(&actor.shared.home, of.user.as_str()).await;
+    context.client().memories().forget(of, id.trim_matches('`')).await?;
+    sent::forget_of(&context.scope.shared.home, of.user.as_str()).await;
     Ok(language.memory_forgotten().to_owned())
 }
 
 async fn forget_all(
-    actor: &ConversationActor,
+    context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
 ) -> Result<String, MemoryTrouble> {
     // Messages that wait to be read go first, so that nothing comes back.
-    actor.shared.client.forget_waiting(of).await?;
-    actor.shared.client.memories().forget_all(of).await?;
-    sent::forget_of(&actor.shared.home, of.user.as_str()).await;
+    context.client().forget_waiting(of).await?;
+    context.client().memories().forget_all(of).await?;
+    sent::forget_of(&context.scope.shared.home, of.user.as_str()).await;
     Ok(language.memory_all_forgotten().to_owned())
 }
 
 /// Sends the memory as a file: to the person alone, or to the room that owns it.
 async fn export(
-    actor: &ConversationActor,
+    context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
 ) -> Result<FinalView, MemoryTrouble> {
-    let document = actor.shared.client.memories().export(of).await?;
-    let kept = sent::keep_of(&actor.shared.home, of.user.as_str(), &format!("{document:#}")).await;
+    let document = context.client().memories().export(of).await?;
+    let kept = sent::keep_of(&context.scope.shared.home, of.user.as_str(), &format!("{document:#}")).await;
     Ok(match kept {
         Ok(path) => FinalView {
             text: language.memory_exported().to_owned(),
@@ -160,9 +159,13 @@ async fn export(
 }
 
 /// Shows the memory that came with the last question here.
-async fn last(actor: &ConversationActor, language: Language, of: &MemoryOf) -> Result<String, MemoryTrouble> {
-    let Some(record) = actor.record().await else { return Ok(language.no_conversation().to_owned()) };
-    let state = actor.shared.client.state(&record.thread).await;
+async fn last(
+    context: &CommandContext<'_>,
+    language: Language,
+    of: &MemoryOf,
+) -> Result<String, MemoryTrouble> {
+    let Some(thread) = context.thread().await else { return Ok(language.no_conversation().to_owned()) };
+    let state = context.client().state(&thread).await;
     let state = state.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     let used = state.messages.values().rev().find_map(|message| match &**message {
         pudu_client::base::Message::Human(human) => Some(human.recalled.clone()),
@@ -178,12 +181,12 @@ async fn last(actor: &ConversationActor, language: Language, of: &MemoryOf) -> R
 }
 
 async fn switch(
-    actor: &ConversationActor,
+    context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
     off: bool,
 ) -> Result<String, MemoryTrouble> {
-    actor.shared.db.set_memory_off(&of.user, off).await?;
+    context.db().set_memory_off(&of.user, off).await?;
     Ok(if off { language.memory_off() } else { language.memory_on() }.to_owned())
 }
 

@@ -1,7 +1,6 @@
 //! `/mode`: chooses the effect of a message while a run works.
 
-use super::{CommandSpec, mark, not_stored};
-use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor};
+use super::{CommandAnswer, CommandContext, CommandSpec, mark, not_stored};
 use pudu_channels::{Choice, FinalView};
 use pudu_config::FollowUpMode;
 use pudu_texts::Language;
@@ -11,26 +10,24 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "mode",
     argument: |_| "[queue|steer|interrupt]",
     about: Language::about_mode,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let language = actor.language(&arrival);
-    let Some(name) = command.argument else {
-        let view = modes(language, actor.mode().await);
-        actor.answer_with(arrival, view, Vec::new());
-        return;
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let language = context.language();
+    let Some(name) = argument else {
+        let view = modes(language, context.scope.mode().await);
+        return view.into();
     };
     let Some(mode) = FollowUpMode::parse(&name) else {
-        actor.answer(arrival, language.mode_unknown(name));
-        return;
+        return language.mode_unknown(name).into();
     };
-    actor.ensure_thread(&arrival).await;
-    let text = match actor.shared.db.set_mode(&actor.key, Some(mode.name())).await {
+    context.ensure_thread().await;
+    let text = match context.db().set_mode(&context.scope.key, Some(mode.name())).await {
         Ok(()) => language.mode_set(mode.about(language), mode.name()),
         Err(error) => not_stored(language, &error),
     };
-    actor.answer(arrival, text);
+    text.into()
 }
 
 fn modes(language: Language, now: FollowUpMode) -> FinalView {

@@ -1,8 +1,8 @@
 //! `/models`: lists the models, or switches a conversation to one.
 
-use super::{CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, mark, not_stored};
-use crate::{agent, bus::InboxItem, command::SlashCommand, conversation::ConversationActor};
-use pudu_channels::{Choice, FinalView, Inbound};
+use super::{CommandAnswer, CommandContext, CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, mark, not_stored};
+use crate::agent;
+use pudu_channels::{Choice, FinalView};
 use pudu_client::ModelInfo;
 use pudu_texts::Language;
 use std::fmt::Write;
@@ -11,15 +11,14 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "models",
     argument: Language::argument_name,
     about: Language::about_models,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let (models, language) = (actor.shared.client.models(), actor.language(&arrival));
-    let chosen = chosen(actor, &arrival.inbound).await;
-    let Some(name) = command.argument else {
-        actor.answer_with(arrival, list(language, &models, chosen.as_deref()), Vec::new());
-        return;
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let (models, language) = (context.client().models(), context.language());
+    let chosen = chosen(context).await;
+    let Some(name) = argument else {
+        return list(language, &models, chosen.as_deref()).into();
     };
     let Some(model) = models.iter().find(|model| model.name.eq_ignore_ascii_case(&name)) else {
         let nearest = models.iter().max_by(|a, b| {
@@ -28,26 +27,25 @@ async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCo
         });
         let meant = nearest.map(|model| language.did_you_mean(&model.name)).unwrap_or_default();
         let text = language.paragraph(&[&language.model_unknown(name), &meant, language.models_listed()]);
-        actor.answer(arrival, text);
-        return;
+        return text.into();
     };
-    actor.ensure_thread(&arrival).await;
-    let text = match actor.shared.db.set_model(&actor.key, Some(&model.name)).await {
+    context.ensure_thread().await;
+    let text = match context.db().set_model(&context.scope.key, Some(&model.name)).await {
         Ok(()) => language.model_in_use(&model.name),
         Err(error) => not_stored(language, &error),
     };
-    actor.answer(arrival, text);
+    text.into()
 }
 
 /// Returns the name of the model that answers a person here: the choice in this conversation, the setting of the
 /// account's session, the agent's model, or the default.
-pub(super) async fn chosen(actor: &ConversationActor, inbound: &Inbound) -> Option<String> {
-    let models = actor.shared.client.models();
-    let chosen = actor.record().await.and_then(|record| record.model);
-    let wanted = match chosen.or_else(|| actor.account.policy().session(&inbound.sender.id).model) {
+pub(super) async fn chosen(context: &CommandContext<'_>) -> Option<String> {
+    let models = context.client().models();
+    let chosen = context.record().await.and_then(|record| record.model);
+    let wanted = match chosen.or_else(|| context.scope.account.policy().session(context.person()).model) {
         Some(wanted) => Some(wanted),
         None => {
-            let agent = agent::custom(&actor.shared, &actor.session(inbound).await).await;
+            let agent = agent::custom(&context.scope.shared, &context.session().await).await;
             agent.and_then(|agent| agent.profile.model)
         }
     };

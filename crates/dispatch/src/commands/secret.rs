@@ -1,8 +1,7 @@
 //! `/secret`: a person gives a secret that a skill needs, or deletes one. The value is in no event by then: it was taken
 //! out before anything stored it.
 
-use super::{CommandSpec, not_stored};
-use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor};
+use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
 use pudu_client::{
     SecretError, SecretStore,
     base::{UserId, is_secret_name},
@@ -17,45 +16,47 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "secret",
     argument: Language::argument_secret,
     about: Language::about_secret,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let language = actor.language(&arrival);
-    let value = actor.shared.inbox.concealed(&arrival.inbound);
-    if !arrival.inbound.private {
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let language = context.language();
+    let value = context.secret.take();
+    if !context.inbound.private {
         let text = match value {
             Some(_) => language.secret_seen(),
             None => language.secret_privately(),
         };
-        actor.answer(arrival, text);
-        return;
+        return text.into();
     }
     let given = value.is_some();
-    let words = command.argument.unwrap_or_default();
+    let words = argument.unwrap_or_default();
     let text = match words.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [] => list(actor, &arrival, language).await,
-        ["set", name] => set(actor, &arrival, name, value, language).await,
+        [] => list(context, language).await,
+        ["set", name] => set(context, name, value, language).await,
         ["set"] => language.secret_name_odd().to_owned(),
-        ["delete", name] => delete(actor, &arrival, name, language).await,
+        ["delete", name] => delete(context, name, language).await,
         _ => language.secret_usage().to_owned(),
     };
-    let gone = given && forget(actor, &arrival).await;
-    let terminal = arrival.inbound.address.account == LOCAL;
+    let gone = given && delete_message(context).await;
+    let kept_nowhere = !context.is_chat() || context.inbound.address.account == LOCAL;
     let text = match (given, gone) {
         (false, _) => text,
         // Nothing keeps it here, but a terminal and its shell are not ours.
-        (true, true) if terminal => format!("{text}\n\n{}", language.secret_message_local()),
+        (true, true) if kept_nowhere => format!("{text}\n\n{}", language.secret_message_local()),
         (true, true) => format!("{text}\n\n{}", language.secret_message_gone()),
         (true, false) => format!("{text}\n\n{}", language.secret_message_stays()),
     };
-    actor.answer(arrival, text);
+    text.into()
 }
 
-/// Has the platform delete the message with the secret. Returns whether it is gone there.
-async fn forget(actor: &ConversationActor, arrival: &InboxItem) -> bool {
-    let (address, message) = (&arrival.inbound.address, &arrival.inbound.message);
-    actor.account.channel().forget(address, message).await.unwrap_or_else(|error| {
+/// Has the platform delete the message with the secret. Returns whether it is gone there; a thread never had it.
+async fn delete_message(context: &CommandContext<'_>) -> bool {
+    if !context.is_chat() {
+        return true;
+    }
+    let (address, message) = (&context.inbound.address, &context.inbound.message);
+    context.scope.account.channel().forget(address, message).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "failed to delete message with a secret");
         false
     })
@@ -63,14 +64,13 @@ async fn forget(actor: &ConversationActor, arrival: &InboxItem) -> bool {
 
 /// Works on the secrets of the one who speaks.
 async fn work<T: Send + 'static>(
-    actor: &ConversationActor,
-    arrival: &InboxItem,
+    context: &CommandContext<'_>,
     language: Language,
     work: impl FnOnce(&SecretStore, &UserId) -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, String> {
-    let inbound = &arrival.inbound;
-    let user = actor.shared.secrets_of(&inbound.address.account, &inbound.sender.id);
-    let store = actor.shared.client.secrets();
+    let inbound = &context.inbound;
+    let user = context.scope.shared.secrets_of(&inbound.address.account, &inbound.sender.id);
+    let store = context.client().secrets();
     let done = tokio::task::spawn_blocking(move || work(&store, &user)).await;
     let unavailable = |why: String| not_stored(language, &StoreError::Unavailable(why));
     done.map_err(|error| unavailable(error.to_string()))?.map_err(|error| match error {
@@ -82,17 +82,15 @@ async fn work<T: Send + 'static>(
 }
 
 async fn set(
-    actor: &ConversationActor,
-    arrival: &InboxItem,
+    context: &CommandContext<'_>,
     name: &str,
     value: Option<SecretString>,
     language: Language,
 ) -> String {
     // A restart came between, or nothing stood behind the name.
-    let Some(value) = value else { return missing(actor, arrival, name, language).await };
+    let Some(value) = value else { return missing(context, name, language).await };
     let wanted = name.to_owned();
-    let kept =
-        work(actor, arrival, language, move |store, user| store.set(user, &wanted, value.expose_secret()));
+    let kept = work(context, language, move |store, user| store.set(user, &wanted, value.expose_secret()));
     match kept.await {
         Ok(()) => {
             tracing::info!(name, "kept secret");
@@ -103,8 +101,8 @@ async fn set(
 }
 
 /// Returns the answer where no value came. It may have been kept before a restart, which nothing notes.
-async fn missing(actor: &ConversationActor, arrival: &InboxItem, name: &str, language: Language) -> String {
-    let names = match work(actor, arrival, language, |store, user| store.names(user)).await {
+async fn missing(context: &CommandContext<'_>, name: &str, language: Language) -> String {
+    let names = match work(context, language, |store, user| store.names(user)).await {
         Ok(names) => names,
         Err(told) => return told,
     };
@@ -114,9 +112,9 @@ async fn missing(actor: &ConversationActor, arrival: &InboxItem, name: &str, lan
     }
 }
 
-async fn delete(actor: &ConversationActor, arrival: &InboxItem, name: &str, language: Language) -> String {
+async fn delete(context: &CommandContext<'_>, name: &str, language: Language) -> String {
     let wanted = name.to_owned();
-    match work(actor, arrival, language, move |store, user| store.delete(user, &wanted)).await {
+    match work(context, language, move |store, user| store.delete(user, &wanted)).await {
         Ok(true) => language.secret_deleted(name),
         Ok(false) if is_secret_name(name) => language.secret_unknown(name),
         Ok(false) => language.secret_name_odd().to_owned(),
@@ -125,12 +123,12 @@ async fn delete(actor: &ConversationActor, arrival: &InboxItem, name: &str, lang
 }
 
 /// Lists the names of those that are there, and of those that skills need.
-async fn list(actor: &ConversationActor, arrival: &InboxItem, language: Language) -> String {
-    let names = match work(actor, arrival, language, |store, user| store.names(user)).await {
+async fn list(context: &CommandContext<'_>, language: Language) -> String {
+    let names = match work(context, language, |store, user| store.names(user)).await {
         Ok(names) => names,
         Err(told) => return told,
     };
-    let skills = actor.skills(arrival).await;
+    let skills = context.skills().await;
     let required = skills.iter().flat_map(|skill| {
         skill.secrets.required.iter().map(|secret| (secret.name.clone(), skill.name.clone()))
     });

@@ -7,9 +7,5 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "start",
     argument: Language::argument_code,
     about: Language::about_start,
-    run: |actor, arrival, _| {
-        let text = actor.language(&arrival).hello();
-        actor.answer(arrival, text);
-        Box::pin(std::future::ready(()))
-    },
+    run: |context, _| Box::pin(std::future::ready(context.language().hello().into())),
 };

@@ -1,11 +1,15 @@
 //! `/status`: shows the state of a conversation.
 
-use super::{CommandSpec, count, models};
-use crate::{bus::InboxItem, conversation::ConversationActor, spending};
-use pudu_channels::{HealthState, Inbound};
+use super::{
+    CommandAnswer, CommandContext, CommandSpec,
+    context::{Activity, ActivityState},
+    count, models,
+};
+use crate::spending;
+use pudu_channels::HealthState;
 use pudu_client::{
-    base::{Goal, foreign},
-    store::{ConversationRow, SpendingFilter},
+    base::{Goal, ThreadId, foreign},
+    store::SpendingFilter,
 };
 use pudu_kit::clock;
 use pudu_texts::Language;
@@ -17,71 +21,76 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "status",
     argument: super::NO_ARGUMENT,
     about: Language::about_status,
-    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+    run: |context, _| Box::pin(run(context)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let text = text(actor, actor.language(&arrival), &arrival.inbound).await;
-    actor.answer(arrival, text);
+async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
+    let text = text(context, context.language()).await;
+    text.into()
 }
 
-async fn text(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
-    let record = actor.record().await;
-    let model = models::chosen(actor, inbound).await;
-    let state = match &actor.running {
-        Some(running) if running.works() => language.state_working(running.since.elapsed().as_secs()),
-        Some(_) => language.state_delivering().to_owned(),
-        None => language.state_idle().to_owned(),
+async fn text(context: &CommandContext<'_>, language: Language) -> String {
+    let thread = context.thread().await;
+    let model = models::chosen(context).await;
+    let Activity { state, waiting } = context.live.activity();
+    let state = match state {
+        ActivityState::Working(time) => language.state_working(time.as_secs()),
+        ActivityState::Delivering => language.state_delivering().to_owned(),
+        ActivityState::Idle => language.state_idle().to_owned(),
     };
-    let mode = actor.mode().await;
-    let agent = actor.session(inbound).await.agent_name(language);
+    let agent = context.session().await.agent_name(language);
     let mut lines = vec![
-        match &record {
-            Some(record) => language.status_thread(&record.thread),
+        match &thread {
+            Some(thread) => language.status_thread(thread),
             None => language.no_conversation().to_owned(),
         },
         language.status_agent(agent),
-        model_line(actor, language, model.as_deref()),
+        model_line(context, language, model.as_deref()),
         language.status_state(state),
-        language.status_waiting(actor.waiting.len()),
-        language.status_mode(mode.about(language), mode.name()),
+        language.status_waiting(waiting),
     ];
-    if let Some(record) = &record {
-        lines.splice(1..1, about(actor, language, record).await);
-        let (usage, runs) = actor.shared.db.usage(&record.thread).await.unwrap_or_default();
-        let filter = SpendingFilter::Thread(record.thread.clone());
-        let sums = actor.shared.db.spending(&filter).await.unwrap_or_default();
+    if context.is_chat() {
+        let mode = context.scope.mode().await;
+        lines.push(language.status_mode(mode.about(language), mode.name()));
+    }
+    if let Some(thread) = &thread {
+        lines.splice(1..1, about(context, language, thread).await);
+        let (usage, runs) = context.db().usage(thread).await.unwrap_or_default();
+        let filter = SpendingFilter::Thread(thread.clone());
+        let sums = context.db().spending(&filter).await.unwrap_or_default();
         lines.push(language.status_tokens(count(runs), usage.total()));
         lines.extend(spending::details(language, &sums));
     }
-    lines.push(health(actor, language));
-    if let Ok(undelivered @ 1..) = actor.shared.db.parked_count(&actor.key).await {
+    if context.is_chat() {
+        lines.push(health(context, language));
+    }
+    if let Ok(undelivered @ 1..) = context.db().parked_count(&context.scope.key).await {
         lines.push(language.status_undelivered(undelivered));
     }
     lines.join("\n- ")
 }
 
 /// Returns the lines about a conversation's title and goal.
-async fn about(actor: &ConversationActor, language: Language, record: &ConversationRow) -> Vec<String> {
-    let title = actor.shared.db.title(&record.thread).await.ok().flatten();
+async fn about(context: &CommandContext<'_>, language: Language, thread: &ThreadId) -> Vec<String> {
+    let title = context.db().title(thread).await.ok().flatten();
     let title = title.map(|title| language.status_title(foreign::line(&title, MAX_TITLE_CHARS)));
-    let state = actor.shared.client.state(&record.thread).await.unwrap_or_default();
+    let state = context.client().state(thread).await.unwrap_or_default();
     let goal = state.goal.filter(Goal::is_open);
     let goal = goal.map(|goal| language.goal_status(foreign::line(&goal.objective, MAX_TITLE_CHARS)));
     title.into_iter().chain(goal).collect()
 }
 
 /// Returns the line about the model, and which one has answered in its place.
-fn model_line(actor: &ConversationActor, language: Language, model: Option<&str>) -> String {
+fn model_line(context: &CommandContext<'_>, language: Language, model: Option<&str>) -> String {
     let line = language.status_model(model.unwrap_or(language.model_none()));
-    match actor.shared.client.standby(model) {
+    match context.client().standby(model) {
         Some(standby) => format!("{line}{}{}", language.clause_gap(), language.status_standby(&standby)),
         None => line,
     }
 }
 
-fn health(actor: &ConversationActor, language: Language) -> String {
-    let health = actor.account.channel().health();
+fn health(context: &CommandContext<'_>, language: Language) -> String {
+    let health = context.scope.account.channel().health();
     let state = match health.state {
         HealthState::Connecting => language.health_connecting(),
         HealthState::Ready => language.health_ready(),
@@ -94,6 +103,7 @@ fn health(actor: &ConversationActor, language: Language) -> String {
         language.status_channel_event(seconds)
     });
     let error = health.last_error.map(|error| language.status_channel_error(error));
-    let parts = [Some(language.status_channel(actor.account.channel().account(), state)), event, error];
+    let parts =
+        [Some(language.status_channel(context.scope.account.channel().account(), state)), event, error];
     parts.into_iter().flatten().collect::<Vec<_>>().join(language.clause_gap())
 }

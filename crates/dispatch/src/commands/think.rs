@@ -1,8 +1,7 @@
 //! `/think`: chooses how hard the model thinks in a conversation.
 
-use super::{CommandSpec, mark, not_stored};
-use crate::{bus::InboxItem, command::SlashCommand, conversation::ConversationActor};
-use pudu_channels::{Choice, FinalView, Inbound};
+use super::{CommandAnswer, CommandContext, CommandSpec, mark, not_stored};
+use pudu_channels::{Choice, FinalView};
 use pudu_client::base::Thinking;
 use pudu_texts::Language;
 use std::fmt::Write;
@@ -11,35 +10,33 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "think",
     argument: |_| "[off|on|low|medium|high]",
     about: Language::about_think,
-    run: |actor, arrival, command| Box::pin(run(actor, arrival, command)),
+    run: |context, argument| Box::pin(run(context, argument)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
-    let language = actor.language(&arrival);
-    let Some(word) = command.argument else {
-        let now = chosen(actor, &arrival.inbound.sender.id).await;
-        actor.answer_with(arrival, levels(language, now), Vec::new());
-        return;
+async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
+    let language = context.language();
+    let Some(word) = argument else {
+        let now = chosen(context).await;
+        return levels(language, now).into();
     };
     let Some(thinking) = Thinking::parse(&word) else {
-        actor.answer(arrival, language.think_unknown(word));
-        return;
+        return language.think_unknown(word).into();
     };
-    actor.ensure_thread(&arrival).await;
-    let text = match actor.shared.db.set_thinking(&actor.key, Some(thinking.name())).await {
+    context.ensure_thread().await;
+    let text = match context.db().set_thinking(&context.scope.key, Some(thinking.name())).await {
         Ok(()) => {
             let set = language.think_set(about(language, thinking), thinking.name());
-            language.paragraph(&[&set, &untold(actor, language, &arrival.inbound).await])
+            language.paragraph(&[&set, &untold(context, language).await])
         }
         Err(error) => not_stored(language, &error),
     };
-    actor.answer(arrival, text);
+    text.into()
 }
 
 /// Returns a note if the thinking of the model here cannot be set; empty if it can.
-async fn untold(actor: &ConversationActor, language: Language, inbound: &Inbound) -> String {
-    let chosen = super::models::chosen(actor, inbound).await;
-    let models = actor.shared.client.models();
+async fn untold(context: &CommandContext<'_>, language: Language) -> String {
+    let chosen = super::models::chosen(context).await;
+    let models = context.client().models();
     let deaf = models.iter().find(|model| {
         Some(&model.name) == chosen.as_ref() && !(model.thinking.supported || model.thinking.takes_effort)
     });
@@ -47,10 +44,10 @@ async fn untold(actor: &ConversationActor, language: Language, inbound: &Inbound
 }
 
 /// Returns how hard the model thinks for a person here.
-async fn chosen(actor: &ConversationActor, person: &str) -> Thinking {
-    let record = actor.record().await.and_then(|record| record.thinking);
+async fn chosen(context: &CommandContext<'_>) -> Thinking {
+    let record = context.record().await.and_then(|record| record.thinking);
     let chosen = record.as_deref().and_then(Thinking::parse);
-    chosen.or(actor.account.policy().session(person).thinking).unwrap_or_default()
+    chosen.or(context.scope.account.policy().session(context.person()).thinking).unwrap_or_default()
 }
 
 fn about(language: Language, thinking: Thinking) -> &'static str {

@@ -1,26 +1,17 @@
 //! An unknown command: the answer suggests the nearest one.
 
-use super::{TABLE, started_by_people};
-use crate::bus::InboxItem;
-use crate::{
-    command::SlashCommand,
-    conversation::{CommandFn, ConversationActor},
-};
+use super::{CommandAnswer, CommandContext, TABLE, started_by_people};
 use pudu_client::{base::Skill, model::Offline};
 use pudu_texts::Language;
 
-pub(super) const RUN: CommandFn = |actor, arrival, command| Box::pin(run(actor, arrival, command));
-
-async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: SlashCommand) {
+/// Answers a command that does not exist.
+pub(super) async fn run(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     // The model without a model calls tools by hand.
-    if command.name == "tool"
-        && super::models::chosen(actor, &arrival.inbound).await.as_deref() == Some(Offline::NAME)
-    {
-        actor.say(arrival).await;
-        return;
+    if name == "tool" && super::models::chosen(context).await.as_deref() == Some(Offline::NAME) {
+        return CommandAnswer::Message;
     }
-    let text = text(actor.language(&arrival), &command.name, &actor.skills(&arrival).await);
-    actor.answer(arrival, text);
+    let text = text(context.language(), name, &context.skills().await);
+    text.into()
 }
 
 /// Returns the answer to an unknown command, with the nearest command or skill.

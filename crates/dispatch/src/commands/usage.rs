@@ -1,8 +1,8 @@
 //! `/usage`: shows the tokens and the money that a conversation spent, and in private the person's spending and the
 //! rest of their budgets. Among others only the room's are shown.
 
-use super::{CommandSpec, count};
-use crate::{budgets, bus::InboxItem, conversation::ConversationActor, spending};
+use super::{CommandAnswer, CommandContext, CommandSpec, count};
+use crate::{budgets, spending};
 use pudu_client::{
     base::{BudgetScope, ThreadId, UserId},
     store::{Db, Spender, SpendingFilter, StoreError},
@@ -14,32 +14,36 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     name: "usage",
     argument: super::NO_ARGUMENT,
     about: Language::about_usage,
-    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+    run: |context, _| Box::pin(run(context)),
 };
 
-async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
-    let inbound = &arrival.inbound;
+async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
+    let inbound = &context.inbound;
     let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
-    let user = actor.shared.user(&account, &person);
+    let user = context.scope.shared.user(&account, &person);
     let room = (!inbound.private).then(|| UserId::room(&account, &inbound.address.chat));
     let spender = Spender { account, person, user, room };
-    let language = actor.language(&arrival);
-    let text = text(actor, language, spender).await.unwrap_or_else(|error| {
+    let language = context.language();
+    let text = text(context, language, spender).await.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to read usage");
         language.usage_unreadable().to_owned()
     });
-    actor.answer(arrival, text);
+    text.into()
 }
 
-async fn text(actor: &ConversationActor, language: Language, spender: Spender) -> Result<String, StoreError> {
+async fn text(
+    context: &CommandContext<'_>,
+    language: Language,
+    spender: Spender,
+) -> Result<String, StoreError> {
     let is_room = spender.room.is_some();
-    let mut lines = match actor.record().await {
-        Some(record) => spent(&actor.shared.db, &record.thread, language).await?,
+    let mut lines = match context.thread().await {
+        Some(thread) => spent(&context.db(), &thread, language).await?,
         None => vec![language.no_conversation().to_owned()],
     };
-    let mut states = actor.shared.client.budgets(&spender).await?;
+    let mut states = context.client().budgets(&spender).await?;
     match spender.room {
-        None => lines.extend(today(&actor.shared.db, language, spender.user).await?),
+        None => lines.extend(today(&context.db(), language, spender.user).await?),
         Some(_) => states.retain(|state| state.rule.scope == BudgetScope::Room),
     }
     if !states.is_empty() {

@@ -3,7 +3,7 @@
 use crate::xml::Element;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum depth to which texts are nested.
+/// Maximum nesting depth of texts.
 const MAX_DEPTH: usize = 8;
 
 /// Returns the texts of a diagram in its order, each with its level from 0.
@@ -28,7 +28,7 @@ pub(crate) fn texts(data: &str) -> Vec<(usize, String)> {
     let mut walk = DiagramWalk { words: &words, below: &below, seen: BTreeSet::new(), texts: Vec::new() };
     let documents = points.iter().filter(|point| point.attribute("type") == Some("doc"));
     documents.filter_map(|point| point.attribute("modelId")).for_each(|id| walk.children(id, 0));
-    // Points that nothing leads to.
+    // Points without incoming connections.
     points.iter().filter_map(|point| point.attribute("modelId")).for_each(|id| walk.visit(id, 0));
     walk.texts
 }
@@ -58,7 +58,7 @@ impl<'a> DiagramWalk<'a> {
     }
 }
 
-/// Returns texts on one line, those below another in parentheses.
+/// Returns texts on one line, with nested ones in parentheses.
 pub(crate) fn line(texts: &[(usize, String)]) -> String {
     let (mut line, mut depth) = (String::new(), 0);
     for (at, (level, words)) in texts.iter().enumerate() {
@@ -104,7 +104,7 @@ mod tests {
             connection("d", "a", 0),
             connection("d", "b", 1),
             connection("a", "c", 0),
-            // A ring ends.
+            // A cycle ends.
             connection("c", "a", 0),
         ]
         .concat();

@@ -1,4 +1,4 @@
-//! Formulas of Office documents (OMML) as LaTeX. Letters and signs stay as they are.
+//! Formulas of Office documents (OMML) as LaTeX. Letters and symbols stay unchanged.
 
 use crate::xml::Element;
 
@@ -64,7 +64,7 @@ fn property<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
     Some(properties.child(name)?.attribute("val").unwrap_or_default())
 }
 
-/// Whether a property is switched on.
+/// Whether a property is enabled.
 fn is_on(element: &Element, name: &str) -> bool {
     property(element, name).is_some_and(|value| !matches!(value, "0" | "off" | "false"))
 }
@@ -122,7 +122,7 @@ fn command(known: &[(&str, &'static str)], sign: &str) -> Option<&'static str> {
     known.iter().find(|(other, _)| *other == sign).map(|(_, command)| *command)
 }
 
-/// Returns the text of a run. Text that is no mathematics is marked.
+/// Returns the text of a run. Non-mathematical text is marked.
 fn run(element: &Element) -> String {
     let texts = element.elements().filter(|child| child.name == "t");
     let text: String = texts.map(|text| escaped(&text.content())).collect();
@@ -133,7 +133,7 @@ fn run(element: &Element) -> String {
     }
 }
 
-/// Escapes characters that are commands in LaTeX, or end the cell of a table.
+/// Escapes characters that are commands in LaTeX or end a table cell.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '%' | '#' | '&' | '_' | '{' | '}' | '$' => format!("\\{c}"),
@@ -185,7 +185,7 @@ fn function(name: &str) -> String {
     if FUNCTIONS.contains(&name) { format!("\\{name}") } else { name.to_owned() }
 }
 
-/// Returns a part in braces where it is more than one sign.
+/// Returns a part, in braces if it has more than one character.
 fn grouped(part: &str) -> String {
     if part.chars().count() == 1 { part.to_owned() } else { format!("{{{part}}}") }
 }

@@ -1,5 +1,5 @@
-//! Rewrites slides into forms that the reader knows: diagrams become text boxes, formulas become text. Reads which
-//! slides are hidden, and the comments about them.
+//! Rewrites slides into forms that the reader supports: diagrams become text boxes, formulas become text. Also reads
+//! hidden slides and comments.
 
 use super::{diagram, math, word::Inserts};
 use crate::{
@@ -16,20 +16,20 @@ const PRESENTATION: &str = "ppt/presentation.xml";
 
 /// Slide of a presentation.
 pub(crate) struct Slide {
-    /// Whether it is left out when the presentation is shown.
+    /// Whether it is skipped when the presentation is shown.
     pub(crate) is_hidden: bool,
-    /// Comments about it.
+    /// Comments on the slide.
     pub(crate) comments: Vec<String>,
 }
 
-/// Rewrites all slides, and returns them in their order.
+/// Rewrites all slides, and returns them in order.
 pub(crate) fn rewrite(package: &mut Package<'_>, inserts: &mut Inserts) -> Vec<Slide> {
     let targets = package.relationships(PRESENTATION);
     let deck = Element::parse(&package.text(PRESENTATION).unwrap_or_default());
     let authors = authors(package);
     let mut slides = Vec::new();
     for entry in deck.all("sldId") {
-        // The entry has an `id` of its own besides that of the relationship.
+        // The entry has its own `id` besides that of the relationship.
         let part = entry.attributes_named("id").find_map(|id| targets.get(id));
         let Some(part) = part else { continue };
         let Some(xml) = package.text(&part.target) else { continue };
@@ -60,7 +60,7 @@ fn is_hidden(xml: &str) -> bool {
     }
 }
 
-/// Returns the names of those who comment, by their ids.
+/// Returns the names of comment authors, by their ids.
 fn authors(package: &Package<'_>) -> BTreeMap<String, String> {
     let parts =
         ["ppt/commentAuthors.xml", "ppt/authors.xml"].into_iter().filter_map(|part| package.text(part));
@@ -174,7 +174,7 @@ fn text_box(
     ))
 }
 
-/// Marks hidden slides, and adds the comments to each.
+/// Marks hidden slides, and adds the comments to each slide.
 pub(crate) fn annotate(markdown: &str, slides: &[Slide]) -> String {
     let (mut text, mut current) = (String::new(), None);
     for line in markdown.lines() {

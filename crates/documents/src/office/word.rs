@@ -1,5 +1,5 @@
-//! Rewrites parts of a Word document into forms that the reader knows: formulas, diagrams and comments become text, moved
-//! and deleted text is left out, and rows get the cells that they skip.
+//! Rewrites parts of a Word document into forms that the reader supports: formulas, diagrams and comments become text,
+//! moved and deleted text is removed, and rows get the cells that they skip.
 
 use super::{diagram, math};
 use crate::{
@@ -12,7 +12,7 @@ use quick_xml::{
 };
 use std::collections::BTreeMap;
 
-/// Marks of a part that has to be rewritten.
+/// Markup that requires rewriting a part.
 const MARKS: [&str; 11] = [
     "oMath",
     ":relIds",
@@ -28,7 +28,7 @@ const MARKS: [&str; 11] = [
 ];
 /// Maximum number of cells that a row skips.
 const MAX_SKIPPED_CELLS: usize = 63;
-/// Characters of the fonts Wingdings and Symbol that forms and lists use, by their codes.
+/// Characters of the fonts Wingdings and Symbol used by forms and lists, by their codes.
 const SYMBOLS: [(u32, &str); 22] = [
     (0x22, "∀"),
     (0x61, "α"),
@@ -65,13 +65,13 @@ pub(crate) struct Inserts {
 }
 
 impl Inserts {
-    /// Returns a placeholder that the Markdown keeps as it is.
+    /// Returns a placeholder that the Markdown conversion leaves unchanged.
     pub(crate) fn placeholder(&mut self, text: String) -> String {
         self.texts.push(text);
         format!("\u{FDD0}{}\u{FDD1}", self.texts.len() - 1)
     }
 
-    /// Puts the texts in the place of their placeholders.
+    /// Replaces the placeholders with their texts.
     pub(crate) fn fill(&self, markdown: &str) -> String {
         let mut parts = markdown.split('\u{FDD0}');
         let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -98,7 +98,7 @@ pub(crate) struct WordPart<'a> {
 }
 
 impl WordPart<'_> {
-    /// Rewrites a part. `None` where it has nothing to rewrite, or does not hold together.
+    /// Rewrites a part. Returns `None` if nothing has to be rewritten, or the part is malformed.
     pub(crate) fn rewrite(&self, xml: &str, inserts: &mut Inserts) -> Option<String> {
         if !MARKS.iter().any(|mark| xml.contains(mark)) {
             return None;
@@ -139,7 +139,7 @@ struct Rewriter<'a, 'i> {
     writer: Writer<Vec<u8>>,
     /// Number of cells that each open row skips at its end.
     rows: Vec<usize>,
-    /// Start of a row whose properties are not known yet.
+    /// Start of a row whose properties were not read yet.
     row: Option<BytesStart<'a>>,
     /// Number of open paragraphs.
     paragraphs: usize,
@@ -169,7 +169,7 @@ impl<'a> Rewriter<'a, '_> {
             "w:moveTo" => Some(()),
             "w:tblPrEx" => reader.read_to_end(tag.name()).ok().map(drop),
             "w:tr" => {
-                // A row in a row that has no properties.
+                // A row without properties inside another row.
                 self.write(Event::Text(BytesText::new("")))?;
                 self.row = Some(tag);
                 Some(())
@@ -222,7 +222,7 @@ impl<'a> Rewriter<'a, '_> {
         Some(())
     }
 
-    /// Writes the properties of a row, and the cells that it skips at its beginning. A deleted row is left out.
+    /// Writes the properties of a row, and the cells that it skips at its beginning. A deleted row is omitted.
     fn row_properties(
         &mut self,
         properties: &Element,
@@ -251,7 +251,7 @@ impl<'a> Rewriter<'a, '_> {
         self.write(Event::Text(BytesText::from_escaped("<w:tc><w:p/></w:tc>".repeat(count))))
     }
 
-    /// Writes a text that the Markdown keeps as it is, as a run of its own.
+    /// Writes a text that the Markdown conversion leaves unchanged, as a separate run.
     fn run(&mut self, text: String) -> Option<()> {
         let placeholder = self.inserts.placeholder(text);
         let run = format!("<w:r><w:t xml:space=\"preserve\">{placeholder}</w:t></w:r>");
@@ -259,7 +259,7 @@ impl<'a> Rewriter<'a, '_> {
         self.write(Event::Text(BytesText::from_escaped(run)))
     }
 
-    /// Writes a text that the Markdown keeps as it is, inside of a run.
+    /// Writes a text that the Markdown conversion leaves unchanged, inside a run.
     fn inside(&mut self, text: String) -> Option<()> {
         let placeholder = self.inserts.placeholder(text);
         let text = format!("<w:t xml:space=\"preserve\">{placeholder}</w:t>");
@@ -287,7 +287,7 @@ impl<'a> Rewriter<'a, '_> {
         }
     }
 
-    /// Writes the words of WordArt.
+    /// Writes the text of WordArt.
     fn word_art(&mut self, tag: &BytesStart<'_>) -> Option<()> {
         let words = attribute(tag, "string").unwrap_or_default();
         let words = BytesText::new(&words).into_inner().into_owned();
@@ -296,7 +296,7 @@ impl<'a> Rewriter<'a, '_> {
 
     fn symbol(&mut self, tag: &BytesStart<'_>) -> Option<()> {
         let code = attribute(tag, "char").and_then(|code| u32::from_str_radix(&code, 16).ok()).unwrap_or(0);
-        // Fonts of symbols have their characters in the private area as well.
+        // Symbol fonts also have their characters in the private use area.
         let code = if (0xF000..=0xF0FF).contains(&code) { code - 0xF000 } else { code };
         match SYMBOLS.iter().find(|(known, _)| *known == code) {
             Some((_, text)) => self.write(Event::Text(BytesText::from_escaped(format!("<w:t>{text}</w:t>")))),
@@ -308,7 +308,7 @@ impl<'a> Rewriter<'a, '_> {
     }
 }
 
-/// Comments of a document: each with its label, and its text for the end of the Markdown.
+/// Returns the comments of a document: each with its label, and its text for the end of the Markdown.
 pub(crate) fn comments(xml: &str) -> Vec<(String, String, String)> {
     let tree = Element::parse(xml);
     let comments = tree.all("comment");

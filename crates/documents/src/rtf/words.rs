@@ -1,4 +1,4 @@
-//! Control words of rich text that have a meaning for readers.
+//! Control words of rich text that matter to readers.
 
 use encoding_rs::Encoding;
 
@@ -17,7 +17,7 @@ pub(super) enum RtfDestination {
     Title,
     /// A picture.
     Picture,
-    /// The bullet or number of a list's entry.
+    /// The bullet or number of a list item.
     Label,
     /// A page header or footer.
     Margin,
@@ -47,7 +47,7 @@ pub(super) fn destination(word: &str) -> Option<RtfDestination> {
     })
 }
 
-/// Returns the character of a word.
+/// Returns the character for a control word.
 pub(super) fn symbol(word: &str) -> Option<&'static str> {
     Some(match word {
         "tab" => "\t",
@@ -63,7 +63,7 @@ pub(super) fn symbol(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the encoding of a code page of Windows.
+/// Returns the encoding of a Windows code page.
 pub(super) fn code_page(page: i32) -> Option<&'static Encoding> {
     match page {
         932 => Some(encoding_rs::SHIFT_JIS),

@@ -1,4 +1,4 @@
-//! Parts of a workbook besides its cells: comments, texts of drawings, and the rows and columns that are hidden.
+//! Parts of a workbook besides its cells: comments, texts of drawings, and hidden rows and columns.
 
 use crate::{
     grid::letters,
@@ -9,21 +9,21 @@ use quick_xml::{Reader, events::Event};
 use std::collections::BTreeMap;
 
 const WORKBOOK: &str = "xl/workbook.xml";
-/// Maximum number of ranges that are named.
+/// Maximum number of listed ranges.
 const MAX_RANGES: usize = 20;
 
 /// Parts of a sheet besides its cells.
 #[derive(Default)]
 pub(super) struct SheetExtras {
-    /// Hidden rows and columns, for people.
+    /// Hidden rows and columns, as text.
     pub(super) hidden: Vec<String>,
-    /// Comments and texts of drawings, as lines of a list.
+    /// Comments and texts of drawings, as list items.
     pub(super) remarks: Vec<String>,
     /// Number of charts.
     pub(super) charts: usize,
 }
 
-/// Returns the parts of all sheets besides their cells, by the sheets' names.
+/// Returns the parts of all sheets besides their cells, by sheet name.
 pub(super) fn read(package: &Package<'_>) -> BTreeMap<String, SheetExtras> {
     let targets = package.relationships(WORKBOOK);
     let book = Element::parse(&package.text(WORKBOOK).unwrap_or_default());
@@ -35,7 +35,7 @@ pub(super) fn read(package: &Package<'_>) -> BTreeMap<String, SheetExtras> {
     sheets.collect()
 }
 
-/// Returns the names of those who comment, by their ids.
+/// Returns the names of comment authors, by their ids.
 fn people(package: &Package<'_>) -> BTreeMap<String, String> {
     let parts = package.names().filter(|name| name.starts_with("xl/persons/"));
     let mut people = BTreeMap::new();
@@ -84,7 +84,7 @@ fn sheet_extras(package: &Package<'_>, part: &str, people: &BTreeMap<String, Str
     extras
 }
 
-/// Returns comments by their places.
+/// Returns comments by cell.
 fn legacy_comments(xml: &str) -> Vec<(String, String)> {
     let tree = Element::parse(xml);
     let authors: Vec<String> = tree.all("author").iter().map(|author| author.content()).collect();
@@ -109,7 +109,7 @@ fn threaded_comments(xml: &str, people: &BTreeMap<String, String>) -> BTreeMap<S
     threads
 }
 
-/// Names the hidden columns and rows of a sheet.
+/// Lists the hidden columns and rows of a sheet.
 fn hidden(xml: &str) -> Vec<String> {
     let mut reader = Reader::from_str(xml);
     let (mut columns, mut rows, mut row) = (Vec::new(), Vec::new(), 0_usize);
@@ -141,7 +141,7 @@ fn hidden(xml: &str) -> Vec<String> {
         .collect()
 }
 
-/// Names ranges, those that follow each other as one.
+/// Lists ranges, joining adjacent ones.
 fn ranges(ranges: Vec<(usize, usize)>, name: impl Fn(usize) -> String) -> String {
     let mut joined: Vec<(usize, usize)> = Vec::new();
     for (from, to) in ranges {

@@ -1,20 +1,20 @@
-//! Numbers as a workbook shows them.
+//! Formats numbers as a workbook displays them.
 
 use calamine::Style;
 use ssfmt::{FormatOptions, NumberFormat};
 use std::panic::catch_unwind;
 
-/// Relative change that makes a whole number another, and does not show.
+/// Relative change that makes a whole number fractional without a visible effect.
 const NUDGE: f64 = 1.0 / (1_u64 << 50) as f64;
 /// Maximum length of a format code, in bytes.
 const MAX_CODE_BYTES: usize = 1_000;
 
-/// Number formats of a workbook, by the ids of its styles.
+/// Number formats of a workbook, by style id.
 pub(super) struct Formats(Vec<Option<CellFormat>>);
 
 struct CellFormat {
     format: NumberFormat,
-    /// Whether it shows thousands or millions: `0,"k"`.
+    /// Whether it displays thousands or millions: `0,"k"`.
     is_scaled: bool,
 }
 
@@ -23,19 +23,19 @@ impl Formats {
         Self(styles.iter().map(|style| parse(&style.number_format.as_ref()?.format_code)).collect())
     }
 
-    /// Returns a number as its cell shows it. `None` where the cell has no format, or shows nothing.
+    /// Returns a number as its cell displays it; `None` if the cell has no format, or displays nothing.
     pub(super) fn show(&self, number: f64, style: usize) -> Option<String> {
         let CellFormat { format, is_scaled } = self.0.get(style)?.as_ref()?;
-        // The library cuts whole numbers where it scales them; it rounds others, which these become.
+        // The library truncates scaled whole numbers, but rounds fractional ones.
         let number = if *is_scaled && number.fract() == 0.0 { number * (1.0 + NUDGE) } else { number };
-        // The library is young: a panic costs the format, and not the workbook.
+        // A panic in this young library should lose only the format, not the workbook.
         let shown = catch_unwind(|| format.try_format(number, &FormatOptions::default()).ok()).ok()??;
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         (!shown.is_empty()).then_some(shown)
     }
 }
 
-/// Parses a format code. Numbers without a format, texts and dates are shown in their own way.
+/// Parses a format code. Numbers without a format, texts and dates are handled elsewhere.
 fn parse(code: &str) -> Option<CellFormat> {
     if code.len() > MAX_CODE_BYTES || matches!(code.trim(), "" | "@") || code.eq_ignore_ascii_case("general")
     {
@@ -105,7 +105,7 @@ mod tests {
                 "{code}"
             );
         }
-        // A value that a format hides is shown.
+        // A value hidden by a format is shown.
         let hidden = Formats(vec![parse(";;;")]).show(42.0, 0);
         assert!(hidden.is_none_or(|shown| shown == "42"));
     }

@@ -38,6 +38,8 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
         ["api", "threads", _, "approvals", ..] => {
             ScopeNeed::Scopes(if reads { &["runs:read"] } else { &["runs:create"] })
         }
+        // Commands change memory, secrets and agents of a person.
+        ["api", "threads", _, "slash-commands"] => ScopeNeed::Person,
         ["api", "threads", rest @ ..] => ScopeNeed::Scopes(thread(method, rest)),
         ["api", "chat", _, "messages"] => ScopeNeed::Scopes(&["runs:create"]),
         // To press a button is to decide for a person, and stays theirs.

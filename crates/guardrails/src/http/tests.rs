@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
-/// Requests that a provider got, each with a header of it.
+/// Requests to a provider, each with the value of a header.
 type Seen = Arc<Mutex<Vec<(Value, String)>>>;
 
 async fn answer(State(seen): State<Seen>, headers: Headers, Json(asked): Json<Value>) -> Response {
@@ -35,7 +35,7 @@ async fn answer(State(seen): State<Seen>, headers: Headers, Json(asked): Json<Va
     }
 }
 
-/// Runs a provider; returns one that asks it.
+/// Starts a provider; returns its client.
 async fn provider() -> (HttpGuardrail, Seen) {
     install_crypto();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

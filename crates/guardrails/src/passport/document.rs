@@ -1,4 +1,4 @@
-//! A passport, and what it says on a call.
+//! A passport and its decision on a call.
 
 use super::limits::{COMMANDS, CapabilityLimits};
 use crate::{GuardrailDecision, GuardrailRequest};
@@ -6,23 +6,23 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The code of a passport that cannot be read.
+/// Code for an unreadable passport.
 pub(super) const UNREADABLE: &str = "oap.passport_unreadable";
-/// The code of a passport that is not active.
+/// Code for an inactive passport.
 const SUSPENDED: &str = "oap.passport_suspended";
-/// The code of a call for which the passport has no capability.
+/// Code for a call without a capability in the passport.
 const UNKNOWN_CAPABILITY: &str = "oap.unknown_capability";
 
-/// The version of the format that is understood.
+/// Supported version of the format.
 const VERSION: &str = "oap/1.0";
 
 const READS: &str = "data.file.read";
 const WRITES: &str = "data.file.write";
 const FETCHES: &str = "web.fetch";
-/// Also of every tool that is none of pudu's own.
+/// Capability to call tools of MCP servers, which is also needed for any other unknown tool.
 const SERVERS: &str = "mcp.tool.execute";
 
-/// Which of pudu's tools need which capability. Those that need none are at the end.
+/// Capabilities with the built-in tools that need them. Tools without a capability are last.
 const CAPABILITIES: &[(&str, &[&str])] = &[
     (COMMANDS, &["bash"]),
     (
@@ -53,11 +53,11 @@ const CAPABILITIES: &[(&str, &[&str])] = &[
         ],
     ),
     (FETCHES, &["web_fetch", "web_search", "image_search"]),
-    // They ask people, plan, find tools, and give work to sub-agents, whose calls are judged each by itself.
+    // They ask users, plan, find tools, and delegate to sub-agents, whose calls are checked separately.
     ("", &["ask_clarification", "write_todos", "tool_search", "task"]),
 ];
 
-/// An Open Agent Passport, as far as pudu looks at it.
+/// The used fields of an Open Agent Passport.
 #[derive(Debug, Deserialize)]
 pub(super) struct PassportDocument {
     spec_version: String,
@@ -74,7 +74,7 @@ struct Capability {
     id: String,
 }
 
-/// Returns the capability that a tool needs; `None` if none.
+/// Returns the capability that a tool needs, if any.
 fn needed(tool: &str) -> Option<&'static str> {
     let of = CAPABILITIES.iter().find(|(_, tools)| tools.contains(&tool));
     of.map_or(Some(SERVERS), |(capability, _)| Some(*capability)).filter(|capability| !capability.is_empty())
@@ -112,7 +112,7 @@ impl PassportDocument {
         }
     }
 
-    /// Returns in a few words what it allows; or else why it allows nothing.
+    /// Describes the allowed capabilities. The error is the reason why nothing is allowed.
     pub(super) fn describe(&self) -> Result<String, String> {
         self.is_active()?;
         let ids: Vec<&str> = self.capabilities.iter().map(|capability| capability.id.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The limits of a capability: which commands may be run, and what may not stand in a call.
+//! Limits of a capability: allowed commands and blocked patterns.
 
 use super::programs;
 use crate::{GuardrailDecision, decision::BLOCKED_PATTERN};
@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The capability to run commands.
+/// Capability to run commands.
 pub(super) const COMMANDS: &str = "system.command.execute";
-/// The code of a command that is not among those that are allowed.
+/// Code for a command that is not allowed.
 const COMMAND_NOT_ALLOWED: &str = "oap.command_not_allowed";
-/// The code of a limit that cannot be checked.
+/// Code for a limit that cannot be checked.
 const UNKNOWN_LIMIT: &str = "oap.unknown_limit";
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -20,10 +20,10 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Limits of one capability.
 #[derive(Debug, Deserialize)]
 pub(super) struct CapabilityLimits {
-    /// The only programs that may be run: each a name, or the beginning of a command.
+    /// Allowed programs: each a name, or the beginning of a command.
     #[serde(default)]
     allowed_commands: Option<Vec<String>>,
-    /// Texts and regular expressions that may not stand in a call.
+    /// Texts and regular expressions that must not occur in a call.
     #[serde(default)]
     blocked_patterns: Vec<String>,
     #[serde(flatten)]
@@ -31,12 +31,12 @@ pub(super) struct CapabilityLimits {
 }
 
 impl CapabilityLimits {
-    /// Returns a limit that pudu cannot check, if there is one.
+    /// Returns a limit that pudu cannot check, if any.
     pub(super) fn unknown(&self) -> Option<&str> {
         self.others.keys().next().map(String::as_str)
     }
 
-    /// Decides on a call of a tool that has the capability.
+    /// Decides on a call of a tool with this capability.
     pub(super) fn decide(&self, tool: &str, input: &Value) -> GuardrailDecision {
         if let Some(unknown) = self.unknown() {
             let why = format!("the agent's passport has a limit, {unknown}, that cannot be checked here");
@@ -55,7 +55,7 @@ impl CapabilityLimits {
                 Err(why) => GuardrailDecision::denied(COMMAND_NOT_ALLOWED, why),
                 Ok(()) => GuardrailDecision::allowed(),
             },
-            // Only commands have such a limit.
+            // Only commands have this limit.
             (Some(_), None) => {
                 GuardrailDecision::denied(UNKNOWN_LIMIT, format!("only {COMMANDS} can have allowed_commands"))
             }
@@ -64,8 +64,8 @@ impl CapabilityLimits {
     }
 }
 
-/// Returns the texts of a call: as they are, with single blanks, and the commands without the quotes in which something
-/// may hide. `None` if the commands cannot be told.
+/// Returns the texts of a call: unchanged, with single spaces, and the commands without quotes that could hide
+/// something. `None` if the commands cannot be determined.
 fn texts(input: &Value, script: Option<&str>) -> Option<Vec<String>> {
     let mut all = Vec::new();
     collect(input, &mut all);
@@ -91,7 +91,7 @@ fn single_blanks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether a pattern stands in one of the texts. It may be meant as a text or as a regular expression: both count.
+/// Returns whether a pattern matches one of the texts, either as text or as a regular expression.
 fn blocks(pattern: &str, texts: &[String]) -> bool {
     let plain = single_blanks(pattern).to_lowercase();
     let expression =

@@ -1,22 +1,23 @@
-//! Decides whether a script runs no programs but those that are allowed. Whatever is not certain is refused.
+//! Decides whether a script runs only allowed programs. Anything uncertain is denied.
 
 use super::script::{PlainCommand, PlainReader, PlainWord};
 
-/// Entry that stands for any command.
+/// Entry that allows any command.
 const ANY: &str = "*";
-/// Maximum number of programs of which each passes a command on to the next one.
+/// Maximum number of nested programs that run another command.
 const MAX_LAYERS: usize = 16;
 
-/// Builtins of a shell that do nothing by themselves.
+/// Shell builtins without side effects.
 const HARMLESS: [&str; 11] =
     ["cd", "pwd", "true", "false", ":", "test", "[", "[[", "exit", "break", "continue"];
-/// Folders of the system's own programs.
+/// Folders of system programs.
 const FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
-/// Shells that run a text as it is read here.
+/// Shells whose scripts are understood here.
 const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
-/// Options of shells behind which the text stands that they run.
+/// Options of shells before a script.
 const TEXT_OPTIONS: [&str; 4] = ["-c", "-lc", "-ec", "-euc"];
-/// Programs that set variables, calculate, or run what their words or their input say, each in a way of its own: even if
+/// Programs that set variables, evaluate expressions, or run commands from their arguments or input in their own way.
+/// Even if allowed, the programs that they run are uncertain.
 /// they are allowed, it is not certain what they run.
 const UNCERTAIN: [&str; 42] = [
     ".",
@@ -62,19 +63,19 @@ const UNCERTAIN: [&str; 42] = [
     "parallel",
     "script",
 ];
-/// Questions of `test` about one word, and about two.
+/// Operators of `test` for one word, and for two.
 const ASKS_ONE: [&str; 11] = ["-e", "-f", "-d", "-r", "-w", "-x", "-s", "-z", "-n", "-L", "-h"];
 const ASKS_TWO: [&str; 9] = ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-/// Variables of small letters that steer programs all the same, by what is in their names.
+/// Parts of lower-case variable names that control programs nevertheless.
 const STEERING: [&str; 4] = ["proxy", "npm_", "histchars", "auto_resume"];
 
-/// A program that passes a command on.
+/// A program that runs another command.
 struct PassingProgram {
     name: &'static str,
-    /// Its options without a value, and those with one in the next word.
+    /// Options without a value, and options with a value in the next word.
     flags: &'static str,
     valued: &'static str,
-    /// How many words of its own stand before the command.
+    /// Number of its own arguments before the command.
     operands: usize,
     /// Whether it sets variables.
     sets: bool,
@@ -100,7 +101,7 @@ const PASSING: [PassingProgram; 11] = [
 
 type Verdict = Result<(), String>;
 
-/// Checks that a script runs nothing but what is allowed; the error is the reason.
+/// Checks that a script runs only allowed programs; the error is the reason.
 pub(super) fn check(allowed: &[String], script: &str) -> Verdict {
     if allowed.iter().any(|entry| entry == ANY) {
         return Ok(());
@@ -108,17 +109,17 @@ pub(super) fn check(allowed: &[String], script: &str) -> Verdict {
     ProgramList { allowed }.script(script, MAX_LAYERS)
 }
 
-/// A command behind others that pass it on.
+/// A command that is run by other programs.
 #[derive(Clone, Copy)]
 struct Layer<'a> {
     words: &'a [PlainWord],
-    /// Whether the program before it adds words.
+    /// Whether the program before it appends words.
     is_fed: bool,
-    /// How many more layers there may be.
+    /// Maximum number of further layers.
     left: usize,
 }
 
-/// The programs that are allowed.
+/// The allowed programs.
 struct ProgramList<'a> {
     allowed: &'a [String],
 }
@@ -170,7 +171,7 @@ impl ProgramList<'_> {
         if certain { Ok(()) } else { Err(uncertain(name)) }
     }
 
-    /// Checks that a program is allowed with the words behind it.
+    /// Checks that a program is allowed with its arguments.
     fn listed(&self, words: &[PlainWord]) -> Verdict {
         let program = words.first().map(|word| word.text.as_str()).unwrap_or_default();
         let name = match program.rsplit_once('/') {
@@ -189,7 +190,7 @@ impl ProgramList<'_> {
         Err(format!("the agent's passport does not allow the command {name}"))
     }
 
-    /// Checks a command behind a program that passes it on.
+    /// Checks a command that is run by another program.
     fn passed(&self, passing: &PassingProgram, mut layer: Layer<'_>) -> Verdict {
         let unclear = || uncertain(passing.name);
         let is_question = |word: &PlainWord| word.is_fixed() && matches!(word.text.as_str(), "-v" | "-V");
@@ -207,7 +208,7 @@ impl ProgramList<'_> {
                 None if passing.valued.contains(letter) => 2,
                 _ => return Err(unclear()),
             };
-            // What is put in place of another sign could be put in place of the program.
+            // Another placeholder could also replace the program's name.
             let fits = |value: &PlainWord| is_operand(value) && (letter != 'I' || value.text == "{}");
             if own == 2 && !layer.words.get(1).is_some_and(fits) {
                 return Err(unclear());
@@ -230,7 +231,7 @@ impl ProgramList<'_> {
 
     /// Checks the commands that `find` runs.
     fn found(&self, layer: Layer<'_>) -> Verdict {
-        // A word that is only known later could be `-exec`.
+        // A word that is unknown until run time could be `-exec`.
         let is_certain =
             |word: &PlainWord| word.is_fixed() || (!word.is_split && !word.text.starts_with(['-', '$']));
         if layer.is_fed || !layer.words.iter().all(is_certain) {
@@ -247,10 +248,10 @@ impl ProgramList<'_> {
         Ok(())
     }
 
-    /// Checks the text that a shell is given to run.
+    /// Checks the script that is passed to a shell.
     fn shell(&self, layer: Layer<'_>) -> Verdict {
         match layer.words {
-            // What `find` and `xargs` put in would be a part of the script.
+            // Words added by `find` and `xargs` would become part of the script.
             [option, text, ..]
                 if option.is_fixed()
                     && TEXT_OPTIONS.contains(&option.text.as_str())
@@ -259,7 +260,7 @@ impl ProgramList<'_> {
             {
                 self.script(&text.text, layer.left)
             }
-            // Its script is a file: who allows a shell allows that.
+            // Its script is a file, which is permitted if the shell is allowed.
             [file, ..] if !layer.is_fed && is_operand(file) => Ok(()),
             _ => Err(uncertain("a shell")),
         }
@@ -270,12 +271,12 @@ fn uncertain(name: &str) -> String {
     format!("it cannot be told which programs {name} runs here")
 }
 
-/// Returns whether a word is known and no option.
+/// Returns whether a word is known and not an option.
 fn is_operand(word: &PlainWord) -> bool {
     word.is_fixed() && !word.text.starts_with(['-', '+'])
 }
 
-/// Returns whether a word is a format that sets no variable, as `%n` does.
+/// Returns whether a word is a format without variables, unlike `%n`.
 fn is_plain_format(word: &PlainWord) -> bool {
     let sets =
         |rest: &str| rest.trim_start_matches(|c| "#'-+ 0123456789.*hjlLtz".contains(c)).starts_with('n');
@@ -293,11 +294,11 @@ fn loop_head(words: &[PlainWord]) -> Verdict {
     }
 }
 
-/// Checks that nothing can be run by the variables that words set: those of languages and times are free, and small ones
-/// of the script's own.
+/// Checks that setting these variables cannot run a program. Variables for languages and time zones are allowed, and
+/// lower-case variables of the script.
 fn variable(word: &PlainWord, name: &str, is_for_itself: bool) -> Verdict {
     let value = word.text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
-    // In other character sets, a shell may read other signs than those that are read here.
+    // In other character sets, a shell may read different characters than this code.
     let is_language = (name == "LANG" || name.starts_with("LC_"))
         && word.is_fixed()
         && value.is_some_and(|value| value == "C" || value == "POSIX" || value.ends_with(".UTF-8"));
@@ -314,7 +315,7 @@ fn may_be_set(name: &str, is_harmless: bool) -> Verdict {
     if is_harmless { Ok(()) } else { Err(why()) }
 }
 
-/// Returns whether a test asks for nothing that is calculated, which would run what stands in brackets.
+/// Returns whether a test contains no arithmetic, which would run commands in brackets.
 fn is_plain_test(name: &str, words: &[PlainWord]) -> bool {
     let words = match (name, words) {
         ("test", words) => words,
@@ -328,7 +329,7 @@ fn is_plain_test(name: &str, words: &[PlainWord]) -> bool {
         words => words,
     };
     let asks = |sign: &PlainWord, all: &[&str]| sign.is_fixed() && all.contains(&sign.text.as_str());
-    // Only `[[` calculates with the words that it compares.
+    // Only `[[` evaluates the words that it compares as arithmetic.
     let two = if name == "[[" { ASKS_TWO.get(..3).unwrap_or_default() } else { &ASKS_TWO };
     let is_asked = match words {
         [] | [_] => true,

@@ -1,35 +1,35 @@
-//! Reads the part of the shell's language in which it is certain which programs run, and refuses all the rest.
+//! Parses the subset of the shell language in which the executed programs are certain, and rejects everything else.
 //!
-//! Deliberately another reader than that of [`pudu_base::danger`]: that one has to make sense of any script, for people
-//! who are asked; here a script may be refused, so that nobody who knows a shell well can hide a program from it.
+//! Deliberately different from the parser of [`pudu_base::danger`], which has to interpret any script to ask users
+//! about it. This parser may reject a script, so that a program cannot be hidden from it.
 
 use std::mem::take;
 
-/// A script is no longer, in bytes.
+/// Maximum length of a script, in bytes.
 const MAX_PLAIN_BYTES: usize = 10_000;
-/// Maximum depth of brackets within each other.
+/// Maximum depth of nested brackets.
 const MAX_BRACKETS: usize = 16;
-/// Words that stand before a command and run nothing themselves.
+/// Keywords before a command that run nothing themselves.
 const STEPS: [&str; 12] = ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}"];
-/// Words that begin what is not read here.
+/// Keywords of unsupported constructs.
 const UNREAD: [&str; 5] = ["case", "select", "function", "coproc", "esac"];
-/// Signs between a variable's name and a plain text, in braces.
+/// Operators between a variable's name and a plain text, in braces.
 const CHANGES: [&str; 8] = [":-", "-", "%%", "%", "##", "#", "//", "/"];
 
-/// Result of reading: the value, or the thing that is not read here.
+/// A parsed value, or the unsupported construct.
 pub(super) type PlainResult<T> = Result<T, &'static str>;
 
 /// A word of a plain command.
 #[derive(Debug, Default)]
 pub(super) struct PlainWord {
-    /// Without quotes; what is put in only when it runs begins with `$`.
+    /// Text without quotes; a part that is substituted at run time begins with `$`.
     pub(super) text: String,
     pub(super) is_quoted: bool,
-    /// Whether something is put in only when it runs.
+    /// Whether a part is substituted at run time.
     pub(super) is_open: bool,
-    /// Whether it may be several words, or none, when it runs.
+    /// Whether it may expand to several words, or none, at run time.
     pub(super) is_split: bool,
-    /// Length of its beginning that is neither quoted nor put in, in bytes.
+    /// Length of its unquoted literal beginning, in bytes.
     bare: usize,
 }
 
@@ -39,7 +39,7 @@ impl PlainWord {
         !self.is_open && !self.is_split
     }
 
-    /// Returns the name of the variable that the shell sets by this word.
+    /// Returns the name of the variable that this word assigns.
     pub(super) fn variable(&self) -> Option<&str> {
         let (name, _) = self.text.split_once('=').filter(|(name, _)| name.len() < self.bare)?;
         let name = name.strip_suffix('+').unwrap_or(name);
@@ -55,7 +55,7 @@ impl PlainWord {
         }
     }
 
-    /// Puts in what is known only when it runs.
+    /// Adds a part that is substituted at run time.
     fn open(&mut self, in_quotes: bool) {
         self.is_open = true;
         self.is_split |= !in_quotes;
@@ -67,18 +67,18 @@ impl PlainWord {
 #[derive(Debug, Default)]
 pub(super) struct PlainCommand {
     pub(super) words: Vec<PlainWord>,
-    /// How many arrows it has.
+    /// Number of redirections.
     pub(super) arrows: usize,
 }
 
-/// A text that follows its command's line.
+/// A here-document after its command's line.
 struct PlainText {
     mark: String,
     is_quoted: bool,
     has_tabs: bool,
 }
 
-/// A place in a script, and the commands before it.
+/// A position in a script, and the commands before it.
 pub(super) struct PlainReader {
     chars: Vec<char>,
     at: usize,
@@ -129,7 +129,7 @@ impl PlainReader {
         eaten
     }
 
-    /// Reads commands to the end, or to the bracket that closes them.
+    /// Parses commands to the end, or to the closing bracket.
     fn commands(&mut self) -> PlainResult<()> {
         let mut command = PlainCommand::default();
         while let Some(c) = self.peek() {
@@ -167,7 +167,7 @@ impl PlainReader {
         if self.brackets > 0 { Err("brackets that do not close") } else { Ok(()) }
     }
 
-    /// Reads the commands in brackets.
+    /// Parses the commands in brackets.
     fn inner(&mut self) -> PlainResult<()> {
         if !self.texts.is_empty() {
             return Err("brackets beside a here-document");
@@ -181,7 +181,7 @@ impl PlainReader {
         Ok(())
     }
 
-    /// Goes on in the next line, where nobody could read it as anything but a blank.
+    /// Continues in the next line if the line break can only be read as a space.
     fn next_line(&mut self) -> PlainResult<()> {
         let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
         let is_plain =
@@ -194,7 +194,7 @@ impl PlainReader {
         self.found.push(take(command));
     }
 
-    /// Reads a word of a command, or a number before an arrow.
+    /// Parses a word of a command, or a number before a redirection.
     fn word(&mut self, command: &mut PlainCommand) -> PlainResult<()> {
         let word = self.part_of_line()?;
         if matches!(self.peek(), Some('<' | '>')) {
@@ -250,7 +250,7 @@ impl PlainReader {
                 }
             }
         }
-        // These stand for themselves.
+        // These are literal.
         if !word.is_open && matches!(word.text.as_str(), "{}" | "{" | "}" | "[" | "]" | "[[" | "]]") {
             word.is_split = false;
         }
@@ -270,7 +270,7 @@ impl PlainReader {
         Err("quotes that do not close")
     }
 
-    /// Reads a text in which variables and commands are put in, to its quote or to the end.
+    /// Parses text with substitutions up to its closing quote or the end.
     fn double(&mut self, word: &mut PlainWord, to_quote: bool) -> PlainResult<()> {
         while let Some(c) = self.peek() {
             match (c, self.ahead(1)) {
@@ -325,16 +325,16 @@ impl PlainReader {
             (Some(c), _) if c.is_ascii_digit() || "@*#!$-[\\`".contains(c) => {
                 return Err("a sign behind a $ that is not read here");
             }
-            // It stands for itself, but nobody has to rely on it.
+            // It is literal, but this need not be relied on.
             _ => word.open(in_quotes),
         }
         Ok(())
     }
 
-    /// Reads a sum of numbers: in one of variables, their texts would be run.
+    /// Parses an arithmetic expression of numbers: the values of variables would be evaluated.
     fn sum(&mut self) -> PlainResult<()> {
         let inside = self.eat_while(|c| c.is_ascii_digit() || " +-*/%()<>=!".contains(c));
-        // The brackets of the sum are the outermost ones, and nothing else in brackets stands behind it.
+        // The brackets of the expression are the outermost ones, and no others follow.
         let (mut open, mut length) = (0_usize, 0_usize);
         for c in inside.chars() {
             length += 1;
@@ -348,7 +348,7 @@ impl PlainReader {
         if open == 0 && sum.ends_with("))") { Ok(()) } else { Err("a calculation with variables") }
     }
 
-    /// Reads a variable in braces.
+    /// Parses a variable in braces.
     fn braces(&mut self) -> PlainResult<()> {
         let is_length = self.eat("#");
         let name = self.eat_while(is_name);
@@ -369,7 +369,7 @@ impl PlainReader {
         }
         let _ = self.eat("&");
         let more: &[&str] = if self.eat("<") { &[">", "&"] } else { &[">", "|", "&"] };
-        // The first sign of an arrow that writes is still there.
+        // The second character of an output redirection.
         let _ = self.eat(">");
         let _ = more.iter().any(|sign| self.eat(sign));
         self.operand()
@@ -381,7 +381,7 @@ impl PlainReader {
         if word.text.is_empty() && !word.is_quoted { Err("an arrow without a file") } else { Ok(()) }
     }
 
-    /// Reads the mark of a text that follows the line.
+    /// Parses the delimiter of a here-document.
     fn mark(&mut self) -> PlainResult<()> {
         if self.brackets > 0 {
             return Err("a here-document in brackets");
@@ -400,7 +400,7 @@ impl PlainReader {
         Ok(())
     }
 
-    /// Reads the texts that follow a line.
+    /// Parses the here-documents after a line.
     fn bodies(&mut self) -> PlainResult<()> {
         for text in take(&mut self.texts) {
             let body = self.body(&text);

@@ -74,7 +74,7 @@ async fn only_commands_that_are_allowed_run_and_nothing_hides_another_one() {
     check(&"ls;".repeat(5_000), "oap.command_not_allowed").await;
 }
 
-/// Commands that run `rm` or a program in the folder `evil`, or might, with some version of a shell or a tool.
+/// Commands that run, or might run, `rm` or a program in the folder `evil` with some version of a shell or tool.
 const HOSTILE: &[&str] = &[
     "'[[' x; rm x",
     "\\[[ x\nrm x",
@@ -224,7 +224,7 @@ const HOSTILE: &[&str] = &[
     "until ! rm x; do break; done",
 ];
 
-/// Commands as models write them every day.
+/// Everyday commands of models.
 const HONEST: &[&str] = &[
     "",
     "ls -la /mnt/user-data",

@@ -1,20 +1,21 @@
-//! The place from which on messages stay: no result without its call, and the request at work always whole.
+//! Finds the message from which a request is kept: no result without its call, and the current request always whole.
 
 use super::estimate::TokenEstimate;
 use pudu_base::{Message, MessageId};
 use std::sync::Arc;
 
-/// Bounds of what stays.
+/// Bounds of the kept part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeepBounds {
-    /// At least so many messages, if they are few enough tokens.
+    /// Minimum number of messages, if they fit into `tokens`.
     pub(super) messages: usize,
-    /// At most so many tokens.
+    /// Maximum number of tokens.
     pub(super) tokens: u64,
 }
 
-/// Returns the first message that stays of those from `start` on. What stays is as many messages as wanted and never
-/// more tokens than allowed, except that something always does. `start` itself means that nothing can be left out.
+/// Returns the index of the first message that is kept, among those from `start` on. Keeps as many messages as wanted
+/// and never more tokens than allowed, except that at least one message is kept. `start` itself means that nothing can
+/// be left out.
 pub(super) fn first_kept(
     messages: &[Arc<Message>],
     start: usize,
@@ -38,8 +39,8 @@ pub(super) fn first_kept(
     first.unwrap_or(start)
 }
 
-/// Returns people's messages of the turn at work that are before `end`: the newest one in any case, and those before it
-/// that no answer followed, within so many tokens.
+/// Returns the user messages of the current turn before `end`: always the newest one, and older ones without an answer,
+/// up to `most` tokens.
 pub(super) fn requests(
     messages: &[Arc<Message>],
     end: usize,
@@ -59,7 +60,7 @@ pub(super) fn requests(
                     found.push(human.id.clone());
                 }
             }
-            // An answer: what was asked before it is done.
+            // An answer: the requests before it are done.
             Message::Assistant(reply) if reply.calls.is_empty() && !newest => break,
             Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => {}
         }

@@ -1,19 +1,19 @@
-//! Estimates of tokens. Nobody but the provider knows its own: each call that it counts corrects the next estimate.
+//! Estimates tokens. Only the provider knows the exact count: each call that it counts corrects the next estimate.
 
 use pudu_base::{Message, ModelImage, Request, ThreadState, ToolSpec};
 use serde_json::Value;
 
-/// Bytes that are safely no more than one token: English has about four, Chinese three.
+/// Bytes that are at most one token: English has about four per token, Chinese three.
 const BYTES_PER_TOKEN: u64 = 3;
-/// Tokens of an image: about the most that providers count for one that they have scaled down.
+/// Tokens of an image: about the maximum that providers count for a scaled-down one.
 pub(super) const IMAGE_TOKENS: u64 = 1_600;
 /// Bytes that a message takes besides its text.
 const MESSAGE_BYTES: usize = 16;
-/// Bytes that stand before a person's words at most, besides files and notes.
+/// Maximum number of bytes before a user's text, besides files and notes.
 const HEAD_BYTES: usize = 256;
-/// Bounds of the correction, in thousandths. A provider that reports nonsense must not undo all care.
+/// Bounds of the correction, in thousandths, in case a provider reports nonsense.
 const CORRECTION: (u64, u64) = (300, 3_000);
-/// Bounds of a correction by a call of an earlier run, after which the request may have changed.
+/// Bounds of a correction by a call of an earlier run, since the request may have changed.
 const EARLIER: (u64, u64) = (600, 1_500);
 
 /// Estimates tokens of one model.
@@ -30,12 +30,12 @@ impl Default for TokenEstimate {
 }
 
 impl TokenEstimate {
-    /// Corrects it by what a provider counted for so many bytes.
+    /// Corrects the estimate with the provider's token count for a number of bytes.
     pub(super) fn learn(&mut self, bytes: u64, counted: u64) {
         self.correct(bytes, counted, CORRECTION);
     }
 
-    /// Starts with what the last call of the thread cost, if the same model answered it.
+    /// Starts from the usage of the thread's last call, if the same model answered it.
     pub(super) fn recall(&mut self, state: &ThreadState, model: &str, shown: &Request) {
         let last = shown.messages.iter().enumerate().rev().find_map(|(at, message)| match &**message {
             Message::Assistant(reply) => Some((at, reply)),
@@ -56,22 +56,22 @@ impl TokenEstimate {
         }
     }
 
-    /// Returns the tokens of so many bytes.
+    /// Returns the estimated tokens of a number of bytes.
     pub(super) fn tokens(self, bytes: u64) -> u64 {
         (bytes / BYTES_PER_TOKEN).saturating_mul(self.scale) / 1_000
     }
 
-    /// Returns the tokens of a message.
+    /// Returns the estimated tokens of a message.
     pub(super) fn message(self, message: &Message) -> u64 {
         self.tokens(message_bytes(message))
     }
 
-    /// Returns the tokens of messages.
+    /// Returns the estimated tokens of messages.
     pub(super) fn messages<'a>(self, messages: impl IntoIterator<Item = &'a std::sync::Arc<Message>>) -> u64 {
         self.tokens(messages.into_iter().map(|message| message_bytes(message)).sum())
     }
 
-    /// Returns the tokens of all that stands before a request's messages, and of its images.
+    /// Returns the estimated tokens of everything before a request's messages, and of its images.
     pub(super) fn fixed(self, request: &Request) -> u64 {
         self.tokens(fixed_bytes(request)) + image_tokens(&request.images)
     }
@@ -81,19 +81,19 @@ fn image_tokens(images: &[ModelImage]) -> u64 {
     images.len() as u64 * IMAGE_TOKENS
 }
 
-/// Returns about how many tokens a request has, by its bytes alone: rather more than fewer.
+/// Estimates a request's tokens from its bytes alone, erring on the high side.
 #[must_use]
 pub fn estimated_tokens(request: &Request) -> u64 {
     TokenEstimate::default().tokens(request_bytes(request)) + image_tokens(&request.images)
 }
 
-/// Returns about how many tokens so many bytes of a reply are: rather more than fewer.
+/// Estimates the tokens of a reply with a number of bytes, erring on the high side.
 #[must_use]
 pub fn estimated_reply_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Returns about how many bytes a request is written in, without its images.
+/// Returns the approximate size of a request in bytes, without its images.
 pub(super) fn request_bytes(request: &Request) -> u64 {
     fixed_bytes(request) + request.messages.iter().map(|message| message_bytes(message)).sum::<u64>()
 }
@@ -104,14 +104,14 @@ fn fixed_bytes(request: &Request) -> u64 {
     (request.system.len() + request.tools.iter().map(|spec| tool(spec)).sum::<usize>()) as u64
 }
 
-/// Returns about how many bytes a message is written in, without its images.
+/// Returns the approximate size of a message in bytes, without its images.
 #[must_use]
 pub fn message_bytes(message: &Message) -> u64 {
     let more = match message {
         Message::Assistant(reply) => {
             let calls: usize =
                 reply.calls.iter().map(|call| value_bytes(&call.args) + call.name.len() + 24).sum();
-            // Signed thoughts go back within the parts, and the readable ones are for show.
+            // Signed thoughts are sent back within the parts; readable ones are for display only.
             let thoughts = || reply.reasoning.as_ref().map_or(0, String::len);
             let parts = reply.provider_parts.as_ref();
             calls + parts.map_or_else(thoughts, |parts| value_bytes(&parts.parts))
@@ -124,13 +124,13 @@ pub fn message_bytes(message: &Message) -> u64 {
             files + guide + head + notes + pudu_base::pointed::size(&human.pointed)
         }
         Message::Tool(_) => 0,
-        // It stands in a frame.
+        // A reminder is sent in a frame.
         Message::Reminder(_) => HEAD_BYTES,
     };
     (message.text().len() + more + MESSAGE_BYTES) as u64
 }
 
-/// Returns about how many bytes a value is written in.
+/// Returns the approximate size of a value in bytes.
 #[must_use]
 pub fn value_bytes(value: &Value) -> usize {
     match value {

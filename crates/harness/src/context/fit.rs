@@ -1,4 +1,4 @@
-//! The one function that fits a request.
+//! Fits a request into the model's window.
 
 use super::{
     ContextRules,
@@ -13,55 +13,55 @@ use indexmap::IndexMap;
 use pudu_base::{Assistant, Compaction, ContextState, Human, Message, MessageId, Request, RunEvent, Update};
 use std::sync::Arc;
 
-/// A request takes so much of the window, in eighths: the rest is for the answer and for what estimates miss.
+/// Share of the window that a request may take, in eighths. The rest is for the answer and for estimation errors.
 const FULL_EIGHTHS: u64 = 7;
-/// Results are masked in steps of at least so many tokens, so that what the provider reads anew pays.
+/// Minimum number of tokens that a masking step frees, so that it is worth invalidating the provider's cache.
 const MASK_STEP_TOKENS: u64 = 20_000;
-/// Maximum part of a small window that a step takes.
+/// Maximum size of a masking step in a small window, as a divisor of the room.
 const MASK_STEP_PART: u64 = 4;
-/// A summary in a full window has to leave out at least this part of what may stay.
+/// Minimum saving of a summary in a full window, as a divisor of the tokens that may be kept.
 const MIN_GAIN_PART: u64 = 8;
-/// A summary that a person or a number of messages asks for has to leave out at least so many tokens.
+/// Minimum number of tokens that a summary has to free if a user or the number of messages triggers it.
 const MIN_GAIN_TOKENS: u64 = 400;
-/// Characters of a summary for each token that it may take: fewer than English has, more than Chinese.
+/// Characters of a summary per token that it may take: fewer than English has, more than Chinese.
 const CHARS_PER_TOKEN: u64 = 2;
-/// Messages have to have at least this part of what a request may take.
+/// Minimum room for messages that permits a summary, as a divisor of the limit.
 const MIN_ROOM_PART: u64 = 8;
-/// A run makes no more summaries between two messages of people, failed ones included.
+/// Maximum number of summaries that a run makes between two user messages, failed ones included.
 const MAX_SUMMARIES: u32 = 3;
 
 /// Fits the requests of one run into its model's window.
 pub(crate) struct ContextFit {
     agent: Agent,
     estimate: TokenEstimate,
-    /// Most tokens of a request: less than the window allows, if the provider refused one for its length.
+    /// Maximum tokens of a request: less than the window allows if the provider rejected one as too long.
     limit: u64,
-    /// The request that is at work, in bytes without images; 0 before the first.
+    /// Size of the current request in bytes, without images; 0 before the first.
     sent_bytes: u64,
-    /// Whether it has images: then what it costs tells nothing about bytes.
+    /// Whether the request has images. Its usage then says nothing about bytes.
     sent_images: bool,
-    /// Whether the request at work is the second try after such a refusal.
+    /// Whether the current request is the second attempt after such a rejection.
     again: bool,
-    /// Summaries that failed in this run.
+    /// Number of summaries that failed in this run.
     failed: u32,
 }
 
 /// Room for a request's messages.
 #[derive(Clone, Copy, Debug)]
 struct MessageRoom {
-    /// Tokens at which something is done.
+    /// Tokens that trigger a reduction.
     trigger: u64,
-    /// Messages at which something is done.
+    /// Number of messages that triggers a reduction.
     count: usize,
-    /// Tokens that there is room for at all.
+    /// Maximum number of tokens.
     most: u64,
 }
 
 impl ContextFit {
-    /// Its name in a chain.
+    /// Name of the middleware.
     pub(crate) const NAME: &str = "context";
 
-    /// Makes it for a run of an agent.
+    /// Creates it for a run of an agent.
     #[must_use]
     pub(crate) fn new(agent: &Agent) -> Self {
         let limit = agent.model.context_window() / 8 * FULL_EIGHTHS;
@@ -77,8 +77,8 @@ impl ContextFit {
         }
     }
 
-    /// Fits a request: masks old results, then summarises, then cuts. What it decides is in the thread's state, not yet
-    /// durable.
+    /// Fits a request: masks old results, then summarises, then cuts. The decisions are applied to the thread's state
+    /// and are not durable yet.
     pub(crate) async fn fit(&mut self, run_state: &mut RunState, request: &mut Request) {
         let all = std::mem::take(&mut request.messages);
         let left = self.drop_images(request);
@@ -97,15 +97,15 @@ impl ContextFit {
             self.cut(run_state, &all, request, room);
         }
         if self.tokens(request) > room.most {
-            // Better a pointer to a result that was never seen than no answer.
+            // A pointer to an unseen result is better than no answer.
             self.mask(run_state, &all, request, true).await;
         }
         request.messages.extend(left);
         (self.sent_bytes, self.sent_images) = (request_bytes(request), !request.images.is_empty());
     }
 
-    /// Summarises a request at once, whatever its size. Returns whether that worked; `None` if there is too little to
-    /// leave out.
+    /// Summarises a request at once, whatever its size. Returns whether that succeeded; `None` if there is too little
+    /// to leave out.
     pub(crate) async fn summarize_now(
         &mut self,
         run_state: &mut RunState,
@@ -120,7 +120,7 @@ impl ContextFit {
         Some(self.summarize_up_to(run_state, &all, request, first).await)
     }
 
-    /// Takes what a provider counted of the request at work. Another model than the run's own counts otherwise.
+    /// Records the provider's token count for the current request. Models other than the run's own are ignored.
     pub(crate) fn answered(&mut self, reply: &Assistant) {
         self.again = false;
         let own = reply.model.as_deref() == Some(self.agent.model.name());
@@ -129,8 +129,8 @@ impl ContextFit {
         }
     }
 
-    /// Takes that the provider refused the request at work for its length: the next one is shorter. Returns whether it is
-    /// worth asking once more.
+    /// Records that the provider rejected the current request as too long, and lowers the limit. Returns whether a
+    /// retry is worthwhile.
     pub(crate) fn too_long(&mut self) -> bool {
         if std::mem::replace(&mut self.again, true) {
             return false;
@@ -139,8 +139,8 @@ impl ContextFit {
         true
     }
 
-    /// Leaves out images beyond half of what a request may take, the oldest first; the newest one stays. Returns what the
-    /// model is told of that: it stands where the images do, which no later request has in the same place.
+    /// Drops images that take more than half of the limit, the oldest first; the newest one is kept. Returns a note for
+    /// the model about it, placed where the images are, because later requests do not contain them.
     fn drop_images(&self, request: &mut Request) -> Option<Arc<Message>> {
         let room = usize::try_from(self.limit / 2 / IMAGE_TOKENS).unwrap_or(usize::MAX).max(1);
         let count = request.images.len().checked_sub(room).filter(|count| *count > 0)?;
@@ -157,7 +157,7 @@ impl ContextFit {
         &self.agent.context.rules
     }
 
-    /// Puts the thread into a request as it is to be seen now.
+    /// Puts the current view of the thread into a request.
     fn show(&self, run_state: &RunState, all: &[Arc<Message>], request: &mut Request) {
         request.messages = view(all, &run_state.state().context, &self.rules().skill_tools);
     }
@@ -187,7 +187,7 @@ impl ContextFit {
         KeepBounds { messages: keep.messages().unwrap_or(usize::MAX), tokens }
     }
 
-    /// Masks results, so many that the next step is far away.
+    /// Masks enough results that the next step is far away.
     async fn mask(&self, run_state: &mut RunState, all: &[Arc<Message>], request: &mut Request, every: bool) {
         let room = self.room(request);
         let tokens = self.tokens(request);
@@ -209,7 +209,7 @@ impl ContextFit {
         self.show(run_state, all, request);
     }
 
-    /// Keeps results in files that cannot be had again by calling their tool once more.
+    /// Stores results in files if calling their tool again cannot reproduce them.
     async fn keep_files(&self, results: &[Arc<Message>]) -> IndexMap<MessageId, String> {
         let mut kept = IndexMap::new();
         for message in results {
@@ -227,7 +227,7 @@ impl ContextFit {
         kept
     }
 
-    /// A prompt and tools that fill the window alone leave nothing that a summary could help.
+    /// Returns whether a summary may be made. It cannot help if the prompt and the tools alone fill the window.
     fn may_summarize(&self, run_state: &RunState, room: MessageRoom) -> bool {
         let made = run_state.state().context.summaries_of(&run_state.run);
         self.rules().summaries
@@ -235,14 +235,14 @@ impl ContextFit {
             && room.most >= self.limit / MIN_ROOM_PART
     }
 
-    /// Returns the first message that stays; `None` if nothing would be left out.
+    /// Returns the index of the first kept message; `None` if nothing would be left out.
     fn first_kept(&self, run_state: &RunState, all: &[Arc<Message>], keep: KeepBounds) -> Option<usize> {
         let start = start(run_state, all);
         let first = cut::first_kept(all, start, keep, self.estimate);
         (first > start).then_some(first)
     }
 
-    /// Returns the tokens that leaving out all before a message saves, without what stays of that or takes its place.
+    /// Returns the tokens saved by leaving out all messages before `first`, except those that are kept.
     fn gain(&self, run_state: &RunState, all: &[Arc<Message>], request: &Request, first: usize) -> u64 {
         let left = all.get(start(run_state, all)..first).unwrap_or_default();
         let shown = request.messages.iter().rev().skip(all.len() - first).take(left.len());
@@ -250,7 +250,7 @@ impl ContextFit {
         self.estimate.messages(shown.filter(|message| !stays.contains(message.id())))
     }
 
-    /// Puts a summary in place of the beginning, if that leaves out enough to be worth it.
+    /// Replaces the beginning with a summary, if that saves enough.
     async fn summarize(
         &mut self,
         run_state: &mut RunState,
@@ -268,7 +268,7 @@ impl ContextFit {
         }
     }
 
-    /// Puts a summary in place of all before a message. Returns whether that worked: a failed one changes nothing.
+    /// Replaces all messages before `first` with a summary. Returns whether that succeeded; a failure changes nothing.
     async fn summarize_up_to(
         &mut self,
         run_state: &mut RunState,
@@ -296,7 +296,7 @@ impl ContextFit {
         true
     }
 
-    /// Leaves out the beginning without a summary of it, half of what there is room for at once.
+    /// Leaves out the beginning without a summary, reducing the messages to half of the room at once.
     fn cut(&self, run_state: &mut RunState, all: &[Arc<Message>], request: &mut Request, room: MessageRoom) {
         let keep = KeepBounds { messages: usize::MAX, tokens: room.most / 2 };
         let Some(first) = self.first_kept(run_state, all, keep) else { return };
@@ -329,8 +329,8 @@ impl ContextFit {
         }
     }
 
-    /// Writes a compaction down, and shows the thread with it. Returns the tokens of the request before and after; `None`
-    /// for one that saves nothing, which changes nothing.
+    /// Records a compaction and updates the request. Returns the tokens of the request before and after; `None` for a
+    /// compaction that saves nothing, which is discarded.
     fn compact(
         &self,
         run_state: &mut RunState,
@@ -352,7 +352,7 @@ impl ContextFit {
     }
 }
 
-/// Returns the first message that is not left out already.
+/// Returns the index of the first message that is not already left out.
 fn start(run_state: &RunState, all: &[Arc<Message>]) -> usize {
     let left = run_state.state().context.compaction.as_ref();
     let at = left.and_then(|left| all.iter().position(|message| *message.id() == left.through));

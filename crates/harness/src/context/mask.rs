@@ -1,4 +1,4 @@
-//! Masks of old tool results: in a request a pointer stands in their place.
+//! Masks old tool results: a request has a pointer in their place.
 
 use super::estimate::TokenEstimate;
 use crate::results;
@@ -8,14 +8,14 @@ use std::{
     sync::Arc,
 };
 
-/// So many of the newest results stay whole.
+/// Number of newest results that are never masked.
 const KEPT_RESULTS: usize = 3;
-/// A shorter result is as short as its pointer, in bytes.
+/// Minimum size of a masked result, in bytes. A shorter one is as short as its pointer.
 const MIN_BYTES: usize = 512;
-/// Characters of a path that a pointer tells.
+/// Maximum length of a path in a pointer, in characters.
 const MAX_PATH_CHARS: usize = 400;
 
-/// Calls by which skills were read. Their results are instructions that are still at work, so they stay.
+/// Calls that read skills. Their results are instructions that still apply, so they are kept.
 pub(super) struct SkillReads<'a> {
     tools: &'a BTreeSet<String>,
     calls: HashSet<&'a CallId>,
@@ -26,7 +26,7 @@ impl<'a> SkillReads<'a> {
         Self { tools, calls: HashSet::new() }
     }
 
-    /// Takes note of a message's calls.
+    /// Records the calls of a message.
     pub(super) fn note(&mut self, message: &'a Message) {
         if let Message::Assistant(reply) = message {
             let reads = reply.calls.iter().filter(|call| skill_path(call, self.tools).is_some());
@@ -35,8 +35,8 @@ impl<'a> SkillReads<'a> {
     }
 }
 
-/// Returns the path of a skill's instructions, if a call reads them. Skills may be mounted anywhere but among the agent's
-/// own files.
+/// Returns the path of a skill's instructions, if a call reads them. Skills may be mounted anywhere except among the
+/// agent's own files.
 pub(super) fn skill_path<'a>(call: &'a pudu_base::ToolCall, tools: &BTreeSet<String>) -> Option<&'a str> {
     const OWN: &str = "/mnt/user-data/";
     let path = ["path", "file_path"].iter().find_map(|key| call.args.get(key)?.as_str())?;
@@ -44,7 +44,7 @@ pub(super) fn skill_path<'a>(call: &'a pudu_base::ToolCall, tools: &BTreeSet<Str
     (skill && tools.contains(&call.name)).then_some(path)
 }
 
-/// Returns the pointer in place of a result; `None` for a message that stays as it is.
+/// Returns the pointer that replaces a result; `None` for a message that stays unchanged.
 pub(super) fn masked(
     message: &Message,
     context: &ContextState,
@@ -75,16 +75,16 @@ fn pointer(result: &ToolResult, kept: Option<&str>) -> String {
     format!("[This result of {tool}, {count} characters, is left out here to save room. {way}]")
 }
 
-/// A wish to mask.
+/// Planned masking.
 pub(super) struct MaskPlan {
-    /// The last message that it concerns.
+    /// The last message that is masked.
     pub(super) through: MessageId,
-    /// The results that are masked newly and that no file keeps.
+    /// Newly masked results that are not stored in a file.
     pub(super) unkept: Vec<Arc<Message>>,
 }
 
-/// Chooses what to mask, oldest first, until `need` tokens are free; `None` if fewer than `least` would be. `all` takes
-/// the newest results as well.
+/// Chooses results to mask, oldest first, until `need` tokens are free; `None` if fewer than `least` would be. `all`
+/// includes the newest results.
 pub(super) fn plan(
     messages: &[Arc<Message>],
     context: &ContextState,

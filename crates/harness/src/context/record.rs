@@ -1,5 +1,5 @@
-//! Record of what must outlive a summary, taken off the messages and not left to a model: skills that were read, and work
-//! given to sub-agents.
+//! Records that have to outlive a summary, taken from the messages instead of left to a model: skills that were read,
+//! and work given to sub-agents.
 
 use super::mask::skill_path;
 use crate::task_end::{CANCELLED, TASK};
@@ -9,16 +9,16 @@ use std::{
     sync::Arc,
 };
 
-/// So many skills are remembered, the newest.
+/// Maximum number of skills that are kept, the newest.
 const MAX_SKILLS: usize = 8;
-/// So many pieces of work are remembered, the newest.
+/// Maximum number of delegations that are kept, the newest.
 const MAX_DELEGATIONS: usize = 50;
-/// Characters of what a piece of work is.
+/// Maximum length of a task's description, in characters.
 const MAX_TASK_CHARS: usize = 200;
-/// Characters of a report that are remembered.
+/// Maximum length of the kept part of a report, in characters.
 const MAX_BRIEF_CHARS: usize = 300;
 
-/// Returns the skills that were read in messages that are left out, and before.
+/// Returns the skills that were read in the left-out messages and before.
 pub(super) fn skills(
     last: Option<&Compaction>,
     left_out: &[Arc<Message>],
@@ -37,7 +37,7 @@ pub(super) fn skills(
     skills.split_off(old)
 }
 
-/// Returns the work that was given to sub-agents in messages that are left out, and before. What was done stays done.
+/// Returns the work given to sub-agents in the left-out messages and before.
 pub(super) fn delegations(last: Option<&Compaction>, left_out: &[Arc<Message>]) -> Vec<Delegation> {
     let results = results(left_out);
     let mut all: Vec<Delegation> = last.map(|last| last.delegations.clone()).unwrap_or_default();
@@ -64,7 +64,7 @@ fn delegation(call: &ToolCall, result: Option<&ToolResult>) -> Delegation {
     }
 }
 
-/// Reads a report as the tool writes it, or an older version did.
+/// Parses a report as written by this or an older version of the tool.
 fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
     let text = result.text.as_str();
     let marks = [
@@ -77,7 +77,7 @@ fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
     }
     let found = marks.iter().find_map(|(mark, status)| Some((*status, text.strip_prefix(mark)?)));
     let (status, rest) = found.unwrap_or((DelegationStatus::Failed, text));
-    // Behind the status stands a limit in brackets, if one ended it, and what the rest is.
+    // After the status follow an optional limit in brackets and the kind of the rest.
     let brief = [". Result:", ". Error:", "."].into_iter().find_map(|mark| rest.strip_prefix(mark));
     (status, brief.unwrap_or(rest).trim_start())
 }

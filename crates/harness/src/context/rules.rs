@@ -1,42 +1,42 @@
-//! Rules for summaries, as an operator sets them.
+//! Rules for summaries, set by an operator.
 
 use pudu_base::Model;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Rules for the contexts of a run, and the model that summarises.
+/// Rules for fitting a run's requests, and the model that summarises.
 #[derive(Clone, Default)]
 pub struct ContextSetup {
     /// The rules.
     pub rules: Arc<ContextRules>,
-    /// Model that summarises; the run's own if none.
+    /// Model that summarises; `None` for the run's own.
     pub model: Option<Arc<dyn Model>>,
 }
 
-/// When a conversation is summarised, and what stays of it.
+/// When a conversation is summarised, and how much is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextRules {
-    /// Whether summaries are made at all. Without, old results are masked and the beginning is cut.
+    /// Whether summaries are made. If not, old results are masked and the beginning is cut.
     pub summaries: bool,
-    /// Sizes of the messages at which it is summarised, whichever is reached first. A full window counts in any case.
+    /// Sizes that trigger a summary, whichever is reached first. A full window always does.
     pub triggers: Vec<ContextSize>,
-    /// How much of the newest messages stays as it is.
+    /// How much of the newest messages is kept unchanged.
     pub keep: ContextSize,
-    /// Maximum number of tokens, the newest, that another model than the run's own summarises.
+    /// Maximum number of tokens, counted from the newest, that a model other than the run's own summarises.
     pub most_read: Option<u64>,
-    /// The instruction; `{messages}` stands for the conversation.
+    /// The instruction; `{messages}` is replaced with the conversation.
     pub prompt: Option<Arc<str>>,
-    /// Tools by which skills are read.
+    /// Tools that read skills.
     pub skill_tools: BTreeSet<String>,
 }
 
 /// Size of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ContextSize {
-    /// In tokens of its messages.
+    /// Tokens of the messages.
     Tokens(u64),
-    /// In messages.
+    /// Number of messages.
     Messages(u64),
-    /// As a share of the model's window.
+    /// Share of the model's window.
     Fraction(f64),
 }
 
@@ -54,7 +54,7 @@ impl Default for ContextRules {
 }
 
 impl ContextSize {
-    /// Returns it in tokens; `None` if it counts messages.
+    /// Returns the size in tokens; `None` if it counts messages.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -69,7 +69,7 @@ impl ContextSize {
         }
     }
 
-    /// Returns it in messages, if it counts them.
+    /// Returns the size in messages, if it counts messages.
     pub(super) fn messages(self) -> Option<usize> {
         match self {
             Self::Messages(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),

@@ -1,11 +1,11 @@
-//! A thread as a model sees it: a function of its messages and of what is written down of them, and of nothing else.
+//! A thread as a model sees it: a pure function of its messages and of its recorded context state.
 
 use super::{block, mask};
 use pudu_base::{ContextState, Human, Message, MessageId};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Returns the messages of a request: the block in place of what is left out, with the requests that stay, and pointers
-/// in place of masked results.
+/// Returns the messages of a request: the block that replaces the left-out part, the requests that are kept, and
+/// pointers in place of masked results.
 pub(super) fn view(
     messages: &[Arc<Message>],
     context: &ContextState,
@@ -30,7 +30,7 @@ pub(super) fn view(
     shown
 }
 
-/// Returns the message that is the block.
+/// Returns the message that contains the block.
 fn front(text: String) -> Arc<Message> {
     Arc::new(Message::Human(Human::guiding("conversation-so-far", text)))
 }

@@ -1,5 +1,5 @@
-//! `tool_search`: finds deferred tools by name or by words, tells how they are called, and notes that the agent has
-//! them now.
+//! `tool_search`: finds deferred tools by name or by words, returns their schemas, and records that the agent has them
+//! now.
 
 use super::{SEARCH, ToolCatalog};
 use crate::Agent;
@@ -10,18 +10,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{cmp::Reverse, sync::Arc};
 
-/// Maximum number of tools that a search returns; those that are selected by name are all returned.
+/// Maximum number of tools that a search returns. Tools selected by name are all returned.
 const MAX_SEARCH_RESULTS: usize = 5;
-/// A query is no longer, in characters.
+/// Maximum length of a query, in characters.
 const QUERY: usize = 2_000;
-/// A compiled pattern takes no more, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN: usize = 1 << 20;
-/// So many bytes of schemas are told at once; what is beyond is in the model's tools from its next step on.
+/// Maximum size of the schemas in one result, in bytes. The model gets the others with its next step.
 const SCHEMAS: usize = 10_000;
 /// Maximum length of the description of a tool without its schema, in characters.
 const SHORT: usize = 200;
 
-/// Gives an agent `tool_search` for those of its tools that are in its catalogue; takes it away where none is.
+/// Adds `tool_search` to an agent for the tools in its catalogue; removes it if the catalogue is empty.
 #[must_use]
 pub fn searching(agent: Agent) -> Agent {
     let Agent { deferred, tools, .. } = &agent;
@@ -65,7 +65,7 @@ impl TypedTool for ToolSearch {
     }
 }
 
-/// Finds what a query asks for; an error that tells how to ask where that is nothing.
+/// Finds the tools that match a query; an error describes how to search if there are none.
 fn find<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let query = query.trim();
     if query.is_empty() || query.chars().nth(QUERY).is_some() {
@@ -86,13 +86,13 @@ fn find<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>
     Ok(found)
 }
 
-/// Returns the names of a query that selects by name.
+/// Returns the names in a query that selects by name.
 fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
     let names = query.trim().strip_prefix("select:")?;
     Some(names.split(',').map(str::trim).filter(|name| !name.is_empty()))
 }
 
-/// Those with a word in their names, best first.
+/// Returns the tools with a required word in their names, best first.
 fn required<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let (word, rest) = query.trim_start().split_once(char::is_whitespace).unwrap_or((query.trim(), ""));
     let word = word.to_lowercase();
@@ -107,7 +107,8 @@ fn required<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolS
     Ok(best(with_word.map(|spec| (score(spec), spec)).collect()))
 }
 
-/// Those that a pattern fits, best first. Several words that fit nowhere as they stand are looked for one by one.
+/// Returns the tools that match a pattern, best first. If nothing matches several words together, each is searched for
+/// separately.
 fn ranked<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let pattern = pattern(query)?;
     let fits = |score: &dyn Fn(&ToolSpec) -> usize| {
@@ -136,12 +137,12 @@ fn pattern(text: &str) -> Result<Regex, ToolError> {
     })
 }
 
-/// A name that fits counts for two.
+/// Scores a tool: a match in its name counts double.
 fn score(spec: &ToolSpec, pattern: &Regex) -> usize {
     2 * usize::from(pattern.is_match(&spec.name)) + usize::from(pattern.is_match(&spec.description))
 }
 
-/// The best, those with one score by name.
+/// Returns the best matches, sorted by name where scores are equal.
 fn best(mut scored: Vec<(usize, &ToolSpec)>) -> Vec<&ToolSpec> {
     scored.sort_by_key(|(score, _)| Reverse(*score));
     scored.into_iter().take(MAX_SEARCH_RESULTS).map(|(_, spec)| spec).collect()

@@ -1,7 +1,7 @@
-//! Actions that need approval: tools that ask for it, and commands that look dangerous.
+//! Actions that need approval: tools that require it, and commands that look dangerous.
 //!
-//! The sandbox is the boundary; this is for what is allowed inside it and still worth a second look. Telling
-//! a dangerous command by its text is a help to careful people, no protection from clever ones.
+//! The sandbox is the boundary; this covers what is allowed inside it but deserves a second look. Recognising a
+//! dangerous command by its text helps careful users, but is no protection against an adversary.
 
 mod line;
 
@@ -13,42 +13,41 @@ use pudu_base::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The most of a call that people are asked to read, in bytes: every replay, page and chat that shows the question
-/// holds it, the chats that take no files as messages, and nobody reads more before a decision.
+/// Maximum size of a call that users are asked to approve, in bytes. Every replay, page and chat that shows the
+/// question holds the call, chats without file support as messages, and no user reads more before a decision.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
 
 /// Handling of a command that looks dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dangerous {
-    /// It is run.
+    /// The command runs.
     #[default]
     Allow,
-    /// Somebody is asked.
+    /// A user is asked.
     Ask,
-    /// It is not run.
+    /// The command is rejected.
     Block,
 }
 
 /// Rules for actions that need approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalPolicy {
-    /// Tools that need somebody's approval for every call.
+    /// Tools that need approval for every call.
     pub tools: BTreeSet<String>,
-    /// Tools that need it because a call of them changes what others get; that somebody approves it gives nobody more
-    /// rights.
+    /// Tools that need approval because a call of them affects other users. The approval grants no additional rights.
     pub shared: BTreeSet<String>,
     /// Handling of commands that look dangerous.
     pub dangerous: Dangerous,
 }
 
-/// Asks before calls, as the policy says.
+/// Asks for approval before calls, according to the policy.
 pub struct ApprovalGate {
     policy: Arc<ApprovalPolicy>,
     tools: Toolbox,
 }
 
 impl ApprovalGate {
-    /// Makes it for an agent with these tools.
+    /// Creates the gate of an agent with these tools.
     #[must_use]
     pub fn new(policy: Arc<ApprovalPolicy>, tools: Toolbox) -> Self {
         Self { policy, tools }
@@ -93,7 +92,7 @@ impl Middleware for ApprovalGate {
     }
 }
 
-/// Returns all that a call would do, where a line for people leaves something of it out.
+/// Returns the full call, if its line for users leaves something out.
 pub(crate) fn whole(call: &ToolCall) -> Option<Arc<str>> {
     line::whole(call, script(call)).map(Into::into)
 }

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{Agent, context::ContextFit};
 
-/// The lead agent's concerns, in order: others that say something to the model, a sub-agent's, and how many of those work
-/// at once.
+/// Returns the lead agent's middlewares, in order: the ones of every agent, `others` that add to its requests, and the
+/// limit on sub-agents.
 #[must_use]
 pub fn lead_chain(
     agent: &Agent,
@@ -22,7 +22,7 @@ pub fn lead_chain(
     chain
 }
 
-/// A sub-agent's concerns, in order.
+/// Returns a sub-agent's middlewares, in order.
 #[must_use]
 pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = everybodys(agent, skills, Vec::new());
@@ -38,7 +38,7 @@ fn everybodys(
 ) -> Vec<Box<dyn Middleware>> {
     let mut chain: Vec<Box<dyn Middleware>> = Vec::new();
     if agent.bounds.tokens.is_limited() {
-        // Nothing else of a request is made, and nothing is summarised for it, if it is not to be sent.
+        // First, because a request over budget must not be prepared or summarised.
         chain.push(Box::new(TokenGate::new(agent.bounds.tokens)));
     }
     chain.extend(others);
@@ -48,7 +48,7 @@ fn everybodys(
         Box::new(Midnight(agent.clock.clone())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
-        // Behind all that adds to a request.
+        // After everything that adds to a request.
         Box::new(ContextFit::new(agent)),
         Box::new(ModelErrors),
         Box::new(ApprovalGate::new(agent.policy.clone(), agent.tools.clone())),

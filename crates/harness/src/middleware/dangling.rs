@@ -1,12 +1,12 @@
-//! Providers refuse a history in which a tool call has no result, or a result no call. Crashes, stops and
-//! edited histories leave such; this puts the request in order. The thread itself stays as it is.
+//! Repairs the order of calls and results. Providers reject a history in which a tool call has no result, or a result
+//! no call, as crashes, stops and edited histories leave behind. Only the request is changed, not the thread.
 
 use super::Middleware;
 use crate::{RunState, run_state};
 use pudu_base::{BoxFuture, CallId, Message, Request, RunFailure, ToolCall, ToolResult};
 use std::{collections::HashMap, sync::Arc};
 
-/// Gives every call exactly one result, right behind its message, in call order.
+/// Gives every call exactly one result, right after its message, in call order.
 pub struct Dangling;
 
 impl Middleware for Dangling {
@@ -26,7 +26,7 @@ impl Middleware for Dangling {
     }
 }
 
-/// Most threads are in order: one look tells, and nothing is copied.
+/// Returns whether the messages are out of order. Most threads are in order and need no copy.
 fn needs_order(messages: &[Arc<Message>]) -> bool {
     let mut open: Vec<&CallId> = Vec::new();
     for message in messages {

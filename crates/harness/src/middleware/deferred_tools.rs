@@ -1,19 +1,19 @@
-//! Holds back tools that the model has not searched for: their schemas are not in the request, and a call of one is
-//! answered with the way to it.
+//! Hides tools that the model has not searched for: their schemas are not in the request, and a call of one returns
+//! instructions to search for it.
 
 use super::{Gate, Middleware};
 use crate::{RunState, ToolCatalog};
 use pudu_base::{BoxFuture, Request, RunFailure, ToolCall, ToolSpec};
 use std::sync::Arc;
 
-/// Shows the model only those deferred tools that it has found.
+/// Shows the model only the deferred tools that it has found.
 pub struct DeferredTools {
     catalog: Arc<ToolCatalog>,
     /// The tools shown last.
     shown: Option<ShownTools>,
 }
 
-/// The tools that are shown, and the found ones for which the list was made.
+/// The visible tools, and the found tools that the list was made for.
 struct ShownTools {
     found: Vec<String>,
     specs: Specs,
@@ -22,21 +22,21 @@ struct ShownTools {
 type Specs = Arc<[Arc<ToolSpec>]>;
 
 impl DeferredTools {
-    /// Makes it for a run with a catalogue.
+    /// Creates it for a run with a catalogue.
     #[must_use]
     pub fn new(catalog: Arc<ToolCatalog>) -> Self {
         Self { catalog, shown: None }
     }
 
-    /// Returns those that were found; none if that was in another catalogue.
+    /// Returns the found tools; none if they were found in another catalogue.
     fn found<'a>(&self, run_state: &'a RunState) -> impl Iterator<Item = &'a String> {
         let promoted = &run_state.state().promoted;
         let same = promoted.catalog == self.catalog.hash();
         promoted.names.iter().take(if same { usize::MAX } else { 0 })
     }
 
-    /// Returns what the model may call: what is not deferred, and behind it what was found, in that order, so that the
-    /// request begins like the one before.
+    /// Returns the tools that the model may call: first the ones that are not deferred, then the found ones in order of
+    /// discovery, so that the request begins like the one before.
     fn visible(&mut self, run_state: &RunState, all: &[Arc<ToolSpec>]) -> Specs {
         let found: Vec<String> = self.found(run_state).cloned().collect();
         if let Some(shown) = self.shown.as_ref().filter(|shown| shown.found == found) {

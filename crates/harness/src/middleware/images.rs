@@ -1,8 +1,8 @@
-//! Images that people sent and that the agent asked to see, for models that can see.
+//! Images that users sent or that the agent asked for, for models with vision.
 //!
-//! The thread keeps their paths only. A request carries those that came since the model answered last: then it has said
-//! what it saw, and images are dear. What of them it does not see, it is told in the thread. While a model is asked, they
-//! count as memory of the run.
+//! The thread keeps only their paths. A request carries the images since the model's last answer: by then the model has
+//! described them, and images are expensive. Reminders in the thread name the images that are not shown. During a model
+//! call, images count towards the run's memory budget.
 
 use super::Middleware;
 use crate::{
@@ -16,13 +16,13 @@ use pudu_base::{
 };
 use std::sync::Arc;
 
-/// The file of an image is no larger, in bytes.
+/// Maximum size of an image file, in bytes.
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
 /// Maximum length of a path in a note, in characters.
 const MAX_NAMED_CHARS: usize = 300;
-/// A request carries no more images.
+/// Maximum number of images in a request.
 const MAX_IMAGES: usize = 20;
-/// A request carries no more bytes of images: with their base64 and all else it stays below Google's 20 MB.
+/// Maximum size of a request's images, in bytes: with base64 and the rest the request stays below Google's 20 MB.
 const MAX_REQUEST_BYTES: usize = 12 << 20;
 
 /// Puts images into requests.
@@ -30,16 +30,16 @@ pub struct Images {
     sandbox: Arc<dyn Sandbox>,
     sees: bool,
     memory: Memory,
-    /// The room of the images of the request that the model works on.
+    /// Reserved memory of the images in the current request.
     held: Option<ReservedMemory>,
 }
 
-/// The images of a request as they are gathered, the newest first.
+/// The images of a request while they are gathered, newest first.
 #[derive(Default)]
 struct ImageTray {
     shown: Vec<ModelImage>,
     bytes: usize,
-    /// Notes for the model on the others, and on those of which it sees a part.
+    /// Notes for the model on images that are missing or shown in part.
     notes: Vec<String>,
 }
 
@@ -58,14 +58,14 @@ impl ImageTray {
 }
 
 impl Images {
-    /// For this agent, whose model may be blind.
+    /// Creates it for an agent, whose model may lack vision.
     #[must_use]
     pub fn new(agent: &Agent) -> Self {
         let memory = agent.memory.clone();
         Self { sandbox: agent.sandbox.clone(), sees: agent.model.supports_vision(), memory, held: None }
     }
 
-    /// Holds room for images: the largest file, or all that a request carries of them.
+    /// Reserves memory for images: for the largest file, or for all that a request carries.
     async fn hold(&mut self, wanted: &[Image]) {
         let (mut largest, mut all) = (0, 0_u64);
         for image in wanted {
@@ -77,7 +77,7 @@ impl Images {
         self.held = Some(self.memory.hold_images(bytes).await);
     }
 
-    /// Reads images and makes them ready, the newest first: of too many the oldest are left out.
+    /// Reads and scales images, newest first: of too many the oldest are left out.
     async fn gather(&self, wanted: Vec<Image>) -> ImageTray {
         let mut tray = ImageTray::default();
         for image in wanted.into_iter().rev() {
@@ -103,7 +103,7 @@ impl Images {
     }
 }
 
-/// Returns what stands in a path or an error, fit for a reminder.
+/// Returns a path or an error as safe text for a reminder.
 fn named(text: &str) -> String {
     foreign::line(text, MAX_NAMED_CHARS)
 }
@@ -119,7 +119,7 @@ impl Middleware for Images {
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         Box::pin(async move {
-            // What an earlier request held is given back before more is waited for.
+            // Releases the previous request's reservation before waiting for another.
             self.held = None;
             let wanted = if self.sees { newest(run_state) } else { Vec::new() };
             if wanted.is_empty() {
@@ -140,7 +140,7 @@ impl Middleware for Images {
     }
 }
 
-/// Reminds the model of something, unless it was told so since it answered last.
+/// Reminds the model, unless the same reminder was added since its last answer.
 fn remind(run_state: &mut RunState, request: &mut Request, text: String) {
     let is_same = |message: &Message| matches!(message, Message::Reminder(reminder) if reminder.text == text);
     let is_known =
@@ -150,14 +150,14 @@ fn remind(run_state: &mut RunState, request: &mut Request, text: String) {
     }
 }
 
-/// Returns the messages, the newest first. Those of a failure do not count: the model answered nothing.
+/// Returns the messages, newest first, without those of a failure: the model answered nothing there.
 fn recent(run_state: &RunState) -> impl Iterator<Item = &Message> {
     let messages = run_state.state().messages.values().rev().map(|message| &**message);
     messages.filter(|message| !message.is_failure())
 }
 
-/// Returns the images that came since the model answered last, oldest first: those of results, those that people
-/// sent, and those that it made itself with that answer.
+/// Returns the images since the model's last answer, oldest first: from results, from users, and those that the model
+/// made with that answer.
 fn newest(run_state: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     for message in recent(run_state) {
@@ -187,7 +187,7 @@ mod tests {
     };
     use tokio::time::{Duration, timeout};
 
-    /// A turn in which a tool has shown these images.
+    /// A turn in which a tool returned these images.
     fn run_state(paths: &[String]) -> RunState {
         let image = |path: &String| Image { path: path.clone(), mime: "image/png".into() };
         let result = ToolResult {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(seen(vec![asked, assistant(Vec::new())]), [""; 0]);
     }
 
-    /// Files that are images of noise, as many pixels on a side as their name says; others are what the name says.
+    /// Files that are noise images with the side length in their name; other files contain their name.
     struct NoisyFiles;
 
     impl Sandbox for NoisyFiles {

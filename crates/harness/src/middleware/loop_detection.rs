@@ -1,7 +1,7 @@
-//! Ends a run that repeats itself. DeerFlow's rules: replies with the same calls, and too many calls of one tool,
-//! are first pointed out to the model and then stop the run; what was said until then stays.
+//! Ends a run that repeats itself. DeerFlow's rules: replies with the same calls, and too many calls of one tool, are
+//! first pointed out to the model and then stop the run; its text until then is kept.
 //!
-//! Deliberately absent: judging results. A loop is what the model asks for, not what it gets.
+//! Deliberately absent: judging results. A loop is a repeated request, not a repeated result.
 
 use super::Middleware;
 use crate::RunState;
@@ -15,27 +15,27 @@ use std::{
     sync::Arc,
 };
 
-/// When repeated calls are pointed out, and when they stop a run. The defaults are DeerFlow's.
+/// Limits that point out repeated calls or stop a run. The defaults are DeerFlow's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopRules {
-    /// So many replies with the same calls are pointed out.
+    /// Number of replies with the same calls that is pointed out.
     pub warn: u32,
-    /// So many stop the run.
+    /// Number of such replies that stops the run.
     pub stop: u32,
-    /// How many of the newest replies are compared.
+    /// Number of newest replies that are compared.
     pub window: usize,
-    /// How often one tool may be called.
+    /// Limits on calls of one tool.
     pub tool: CallFrequency,
-    /// How often tools may be called of which something else is said, by their names.
+    /// Limits for individual tools, by name.
     pub tools: BTreeMap<String, CallFrequency>,
 }
 
-/// How often a tool may be called among the newest calls.
+/// Limits on a tool's calls among the newest calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallFrequency {
-    /// So many calls are pointed out.
+    /// Number of calls that is pointed out.
     pub warn: u32,
-    /// So many stop the run.
+    /// Number of calls that stops the run.
     pub stop: u32,
 }
 
@@ -51,21 +51,21 @@ impl LoopRules {
         self.tools.get(tool).copied().unwrap_or(self.tool)
     }
 
-    /// How many of the newest calls are counted: enough for the largest limit.
+    /// Returns the number of newest calls that are counted: enough for the largest limit.
     fn newest_calls(&self) -> usize {
         let limits = self.tools.values().chain([&self.tool]).map(|frequency| frequency.stop as usize);
         limits.chain([self.window]).max().unwrap_or_default()
     }
 }
 
-/// More hints than this are not given at once.
+/// Maximum number of hints given at once.
 const MAX_HINTS: usize = 4;
-/// Lines of a file that count as one place, so that reading on is no repetition.
+/// Lines of a file that count as one place, so that reading on is not a repetition.
 const LINES_A_PLACE: u64 = 200;
-/// The arguments that tell one call of a tool from another.
+/// Arguments that distinguish calls of a tool.
 const TELLING: [&str; 7] = ["path", "url", "query", "command", "pattern", "glob", "cmd"];
 
-/// Counts what a run asks for.
+/// Counts the calls of a run.
 pub struct LoopDetection {
     rules: Arc<LoopRules>,
     replies: VecDeque<u64>,
@@ -77,14 +77,14 @@ pub struct LoopDetection {
 
 /// A repetition.
 enum Repetition {
-    /// It is pointed out, in these words for the model.
+    /// Pointed out to the model with this text.
     Warn(String),
-    /// It stops the run, for this reason for people.
+    /// Stops the run, for this reason shown to users.
     Stop(String),
 }
 
 impl LoopDetection {
-    /// Counts by these rules.
+    /// Creates a counter with these rules.
     #[must_use]
     pub fn new(rules: Arc<LoopRules>) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl LoopDetection {
         }
     }
 
-    /// Counts a reply's calls; returns the gravest of what repeats.
+    /// Counts a reply's calls and returns the most severe repetition.
     fn count(&mut self, calls: &[ToolCall]) -> Option<Repetition> {
         let by_reply = self.count_reply(calls);
         let by_tool: Vec<_> = calls.iter().filter_map(|call| self.count_tool(&call.name)).collect();
@@ -110,7 +110,7 @@ impl LoopDetection {
         let reply = fingerprint(calls);
         push(&mut self.replies, reply, self.rules.window);
         let replies = &self.replies;
-        // What has left the window may be pointed out again.
+        // Replies that left the window may be pointed out again.
         self.warned_replies.retain(|warned| replies.contains(warned));
         let times = count_of(replies, &reply);
         let tools = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -151,7 +151,7 @@ impl Middleware for LoopDetection {
         "loop_detection"
     }
 
-    /// A run that a crash cut goes on counting where it was.
+    /// Restores the counts of a run that was interrupted by a crash.
     fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         let messages = run_state.state().messages.values().rev();
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
@@ -209,7 +209,7 @@ fn count_of<T: PartialEq>(queue: &VecDeque<T>, item: &T) -> u32 {
     u32::try_from(queue.iter().filter(|other| *other == item).count()).unwrap_or(u32::MAX)
 }
 
-/// Two replies have the same fingerprint if they ask for the same, in whatever order.
+/// Returns a fingerprint that is the same for replies with the same calls in any order.
 fn fingerprint(calls: &[ToolCall]) -> u64 {
     let mut keys: Vec<_> = calls.iter().map(|call| format!("{}:{}", call.name, key(call))).collect();
     keys.sort();
@@ -218,7 +218,7 @@ fn fingerprint(calls: &[ToolCall]) -> u64 {
     hasher.finish()
 }
 
-/// Returns what tells a call from others of its tool.
+/// Returns the part of a call that distinguishes it from others of its tool.
 fn key(call: &ToolCall) -> String {
     let none = Map::new();
     let args = call.args.as_object().unwrap_or(&none);
@@ -255,7 +255,7 @@ mod tests {
     use pudu_base::Outcome;
     use serde_json::json;
 
-    /// Replies that each ask for the same.
+    /// Replies that all make the same call.
     fn same(times: usize) -> Vec<ScriptedReply> {
         (0..times).map(|n| calls(vec![call(&n.to_string(), "reads", json!({"path": "/a"}))])).collect()
     }

@@ -1,14 +1,14 @@
-//! Reminds a run that goes on past midnight of the day. Every person's message tells when it was said, so that a
-//! new turn needs nothing.
+//! Reminds a run that continues past midnight of the new date. Every user message has its time, so a new turn needs no
+//! reminder.
 
 use super::Middleware;
 use crate::{RunState, WallClock};
 use pudu_base::{BoxFuture, Message, Request, RunFailure};
 
-/// How the reminder begins.
+/// Prefix of the reminder.
 const NOW: &str = "It is now ";
 
-/// Watches the day.
+/// Watches the date.
 pub struct Midnight(pub Option<WallClock>);
 
 impl Middleware for Midnight {
@@ -30,7 +30,7 @@ impl Middleware for Midnight {
     }
 }
 
-/// Returns the newest time that the model was told.
+/// Returns the newest time in the messages.
 fn told(run_state: &RunState) -> Option<String> {
     run_state.state().messages.values().rev().find_map(|message| match &**message {
         Message::Human(human) => human.at.clone(),
@@ -39,7 +39,7 @@ fn told(run_state: &RunState) -> Option<String> {
     })
 }
 
-/// Returns the day of a time in words: `Friday 2026-11-20 13:53, …` begins with it.
+/// Returns the day part of a time in words, such as `Friday 2026-11-20` in `Friday 2026-11-20 13:53, …`.
 fn day(words: &str) -> Vec<&str> {
     words.split_whitespace().take(2).collect()
 }

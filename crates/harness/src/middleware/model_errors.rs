@@ -1,10 +1,10 @@
-//! Describes a model's failure for people: the cause, in words without secrets, and the remedy.
+//! Describes a model's failure for users: the cause, without secrets, and the remedy.
 
 use super::Middleware;
 use crate::RunState;
 use pudu_base::{FailureCause, ModelError, RunFailure};
 
-/// Describes a model's failure for people.
+/// Describes a model's failure for users.
 pub struct ModelErrors;
 
 impl Middleware for ModelErrors {

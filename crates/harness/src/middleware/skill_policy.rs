@@ -1,9 +1,9 @@
-//! Skills that are at work in a run: one that a person asked for by `/name` at the beginning of a message, and
-//! each whose `SKILL.md` the model has read since.
+//! Skills that are active in a run: one that a user requested with `/name` at the beginning of a message, and each
+//! whose `SKILL.md` the model has read since.
 //!
-//! All of it is read off the thread, so that a run that a restart cut goes on with the same skills, and the
-//! next run begins without any. The thread keeps the instructions below the message that asked for them, so that later
-//! requests begin like the one in which they were first told.
+//! All of this is derived from the thread, so a run that a restart interrupted continues with the same skills, and the
+//! next run begins without any. The thread keeps the instructions below the requesting message, so that later requests
+//! begin like the one that first had them.
 
 use super::{Gate, Middleware};
 use crate::{DESCRIBE_SKILL, RunState};
@@ -12,7 +12,7 @@ use pudu_base::{
 };
 use std::{collections::HashSet, path::Path, sync::Arc};
 
-/// Tools that any skill may use: to look around, to ask, and to hand over its results.
+/// Tools that any skill may use: to look around, to ask, and to deliver results.
 const ALWAYS: [&str; 9] = [
     "read_file",
     "ls",
@@ -24,25 +24,25 @@ const ALWAYS: [&str; 9] = [
     "ask_clarification",
     "present_files",
 ];
-/// How a skill's instructions are read.
+/// Name of the tool that reads a skill's instructions.
 const READ: &str = "read_file";
 
-/// Gives the model the skill that a person asked for, and holds active skills to the tools that they declare.
+/// Gives the model the skill that a user requested, and restricts active skills to the tools that they declare.
 #[derive(Clone, Debug, Default)]
 pub struct SkillPolicy {
     skills: Arc<[Skill]>,
-    /// The first message of this run; what came before it is no matter any more.
+    /// The first message of this run; earlier messages are ignored.
     first: Option<MessageId>,
 }
 
 impl SkillPolicy {
-    /// Makes it for a run that begins with a message.
+    /// Creates it for a run that begins with a message.
     #[must_use]
     pub fn new(skills: Arc<[Skill]>, first: Option<MessageId>) -> Self {
         Self { skills, first }
     }
 
-    /// Returns what was said and done in this run so far.
+    /// Returns the messages of this run.
     fn said<'a>(&self, run_state: &'a RunState) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
         let messages = &run_state.state().messages;
         let last = || messages.values().rposition(|message| matches!(**message, Message::Human(_)));
@@ -50,8 +50,8 @@ impl SkillPolicy {
         messages.values().skip(first.unwrap_or(messages.len()))
     }
 
-    /// Returns the messages that ask for a skill and do not have its instructions yet, with them: in the thread, they
-    /// stay the same in every request to come.
+    /// Returns the messages that request a skill but lack its instructions, with the instructions added. Stored in the
+    /// thread, they stay the same in later requests.
     fn unguided(&self, run_state: &RunState) -> Vec<Arc<Message>> {
         let guided = |message: &Arc<Message>| match &**message {
             Message::Human(human) if human.guide.is_none() => {
@@ -63,15 +63,15 @@ impl SkillPolicy {
         self.said(run_state).filter_map(guided).collect()
     }
 
-    /// Returns the skills that are active now: first those that a person asked for.
+    /// Returns the active skills, the ones requested by a user first.
     fn active(&self, run_state: &RunState) -> Vec<&Skill> {
         let (mut active, read) = self.asked_and_read(run_state);
         active.extend(read);
         active
     }
 
-    /// Returns the active skills whose secrets their commands get, with them: those that a person asked for by name, and
-    /// those that say that reading them is enough.
+    /// Returns the active skills whose commands get their secrets: the ones that a user requested by name, and the ones
+    /// that declare that being read is enough.
     #[must_use]
     pub fn with_secrets(&self, run_state: &RunState) -> Vec<&Skill> {
         let (mut active, read) = self.asked_and_read(run_state);
@@ -82,7 +82,7 @@ impl SkillPolicy {
         active
     }
 
-    /// Returns the skills that a person asked for in this run, and those that were read.
+    /// Returns the skills that a user requested in this run, and the ones that were read.
     fn asked_and_read(&self, run_state: &RunState) -> (Vec<&Skill>, Vec<&Skill>) {
         let (mut read, mut failed) = (Vec::new(), HashSet::new());
         let mut active: Vec<&Skill> = Vec::new();
@@ -100,21 +100,21 @@ impl SkillPolicy {
         let done = |call: &&&ToolCall| !failed.contains(&call.id) && !open.contains(call);
         let skill_at = |call: &&ToolCall| {
             let path = call.args.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
-            // As paths, so that `x/./SKILL.md` is the same.
+            // Compared as paths, so that `x/./SKILL.md` is the same.
             self.skills.iter().find(|skill| Path::new(&skill.path) == Path::new(path))
         };
         (active, read.iter().filter(done).filter_map(skill_at).collect())
     }
 }
 
-/// Finds the skill that a message asks for with its first word.
+/// Finds the skill that a message requests with its first word.
 #[must_use]
 pub fn asked<'a>(skills: &'a [Skill], human: &Human) -> Option<&'a Skill> {
     let word = human.text.strip_prefix('/')?.split(char::is_whitespace).next()?;
     named(skills, word)
 }
 
-/// Finds a skill that people may start, by its name as they type it: some platforms know no hyphen in a command.
+/// Finds a skill that users may start, by its name as typed: some platforms allow no hyphen in a command.
 #[must_use]
 pub fn named<'a>(skills: &'a [Skill], word: &str) -> Option<&'a Skill> {
     let name = word.to_lowercase().replace('_', "-");
@@ -174,7 +174,7 @@ impl Middleware for SkillPolicy {
     }
 }
 
-/// Returns the text below a message that asks for a skill.
+/// Returns the instructions that are added below a message that requests a skill.
 fn block(skill: &Skill) -> String {
     let Skill { name, path, text, tools, secrets, .. } = skill;
     let folder = path.strip_suffix("/SKILL.md").unwrap_or(path);

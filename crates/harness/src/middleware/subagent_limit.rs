@@ -1,5 +1,5 @@
-//! A reply may start only so many sub-agents; those beyond are left out of it, so that the model sees what it
-//! really asked for. A run may start only so many all in all; those beyond are refused, and the model reads why.
+//! Limits sub-agents. Excess ones in a single reply are removed from it, so that the model sees the calls that count.
+//! Excess ones in a run are refused, and the model reads why.
 
 use super::{Gate, Middleware};
 use crate::{RunState, task_end::TASK};
@@ -14,7 +14,7 @@ pub struct SubagentLimit {
 }
 
 impl SubagentLimit {
-    /// Lets so many work at once, and so many in all.
+    /// Creates a limit of `at_once` per reply and `in_all` per run.
     #[must_use]
     pub fn new(at_once: u32, in_all: u32) -> Self {
         Self { at_once, in_all, begun: HashSet::new() }
@@ -26,7 +26,7 @@ impl Middleware for SubagentLimit {
         "subagent_limit"
     }
 
-    /// A run that a crash cut goes on counting where it was.
+    /// Restores the count of a run that was interrupted by a crash.
     fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         let messages = run_state.state().messages.values().rev();
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));

@@ -1,20 +1,20 @@
-//! A run ends with words: an empty answer does not count, and the model is asked for one once more, in other words.
-//! Models that end a turn without words do so again if the same request is repeated. If the second answer is empty too,
-//! the run has failed.
+//! Requires a run to end with text: an empty answer does not count, and the model is asked once more with a different
+//! instruction, because models that end a turn without text do so again if the same request is repeated. If the second
+//! answer is empty too, the run fails.
 
 use super::{AnswerCheck, Middleware};
 use crate::RunState;
 use pudu_base::{Assistant, FailureCause, Finish, Message};
 
-/// Said to a model whose answer was empty.
+/// Instruction after an empty answer.
 const EMPTY: &str = "Your answer was empty, so nobody has seen anything of what you did. The results of your tools stand \
                      above. Tell people now, in words, what came of their request.";
 
-/// Said to a model whose answer was empty and that used no tools.
+/// Instruction after an empty answer without any tool call.
 const EMPTY_AT_ONCE: &str =
     "Your answer was empty, so people see nothing. Answer the newest message now, in words or with a tool.";
 
-/// Asks for an answer in words.
+/// Asks for an answer with text.
 pub struct TerminalResponse;
 
 impl Middleware for TerminalResponse {
@@ -26,7 +26,7 @@ impl Middleware for TerminalResponse {
         if reply.finish != Finish::Complete || !reply.text.trim().is_empty() {
             return AnswerCheck::Accept;
         }
-        // The thread knows, so that a run that a crash cut asks no second time.
+        // Read from the thread, so that a run interrupted by a crash does not ask a second time.
         let asked = run_state.since_asked().any(|message| [EMPTY, EMPTY_AT_ONCE].contains(&message.text()));
         if asked {
             return AnswerCheck::Fail(FailureCause::Silent);

@@ -1,7 +1,6 @@
-//! The agent's list of what is to be done: kept in its sight while it works, and before its eyes again if it answers
-//! with something left.
+//! The agent's to-do list: kept visible while the agent works, and shown again if it answers with entries left.
 //!
-//! Deliberately absent: the list itself. That is the thread's, and `write_todos` changes it.
+//! Deliberately absent: the list itself. The thread stores it, and `write_todos` changes it.
 
 use super::{AnswerCheck, Gate, Middleware};
 use crate::RunState;
@@ -13,21 +12,21 @@ use std::fmt::Write;
 
 /// Name of the tool that writes the list.
 const WRITE_TODOS: &str = "write_todos";
-/// So often a run is sent back to its list. The number is DeerFlow's.
+/// Maximum number of times that a run is sent back to its list, as in DeerFlow.
 const MAX_UNFINISHED_REMINDERS: usize = 2;
-/// So many characters of an entry are repeated.
+/// Maximum length of a repeated entry, in characters.
 const MAX_ENTRY_CHARS: usize = 200;
-/// How the reminder begins that shows the list again.
+/// Beginning of the reminder that shows the list again.
 const OUT_OF_SIGHT: &str = "Your list of what is to be done is no longer to be seen above.";
-/// How the reminder begins that sends a run back to its list.
+/// Beginning of the reminder that sends a run back to its list.
 const UNFINISHED: &str = "You have answered, and your list has entries that are not completed:";
 
 /// Reminds a run of its list.
 #[derive(Debug, Default)]
 pub struct TodoReminders {
-    /// Whether this run has written the list. One that an earlier run left is no matter of its answer.
+    /// Whether this run has written the list. A list left by an earlier run does not affect the answer.
     written: bool,
-    /// How often it was sent back.
+    /// Number of times that the run was sent back.
     sent_back: usize,
 }
 
@@ -36,7 +35,7 @@ impl Middleware for TodoReminders {
         "todo_reminders"
     }
 
-    /// A run that a crash cut goes on where it was.
+    /// Restores the state of a run that was interrupted by a crash.
     fn before_run<'a>(&'a mut self, run_state: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         for message in run_state.since_asked() {
             match &**message {

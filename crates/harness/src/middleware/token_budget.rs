@@ -1,32 +1,33 @@
-//! Tokens that one run may spend: the model is told when most of them are spent, and is not asked any more when all
+//! Tokens that one run may spend: the model is warned when most of them are spent, and not called any more when all
 //! are. These are DeerFlow's `token_budget` and that of its sub-agents.
 //!
-//! Deliberately absent: budgets of people, rooms and days. Those are kept in the store, and stand before the model.
+//! Deliberately absent: budgets of users, conversations and days. Those are in the store and are checked before the
+//! model.
 
 use super::Middleware;
 use crate::RunState;
 use pudu_base::{BoxFuture, FailureCause, Request, RunFailure, UsedBudget};
 
-/// How the hint begins, by which it is known that it was given.
+/// Beginning of the hint, which identifies an earlier one.
 const HINT: &str = "Most of the tokens that this run may spend are spent";
 
-/// Tokens that a run may spend. A run without any limit counts nothing.
+/// Token limits of a run. A run without any limit counts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBudget {
     /// All tokens.
     pub total: Option<TokenLimit>,
-    /// Those of prompts.
+    /// Prompt tokens.
     pub input: Option<TokenLimit>,
-    /// Those of replies.
+    /// Reply tokens.
     pub output: Option<TokenLimit>,
 }
 
 /// A limit in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLimit {
-    /// From here on the model is told.
+    /// Spent tokens from which on the model is warned.
     pub warn: u64,
-    /// From here on the model is not asked.
+    /// Spent tokens from which on the model is not called.
     pub stop: u64,
 }
 
@@ -38,19 +39,19 @@ impl TokenBudget {
     }
 }
 
-/// Keeps a run within its tokens.
+/// Keeps a run within its token budget.
 pub struct TokenGate {
     budget: TokenBudget,
 }
 
 impl TokenGate {
-    /// Makes the gate of a run.
+    /// Creates the gate of a run.
     #[must_use]
     pub fn new(budget: TokenBudget) -> Self {
         Self { budget }
     }
 
-    /// Returns each limit with what is spent of it.
+    /// Returns each limit with the tokens spent so far.
     fn standings(&self, run_state: &RunState) -> impl Iterator<Item = (u64, TokenLimit)> + use<> {
         let spent = run_state.spending.usage();
         let TokenBudget { total, input, output } = self.budget;

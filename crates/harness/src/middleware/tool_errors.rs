@@ -1,10 +1,10 @@
-//! Describes a tool's failure for the model: which tool, its error, and that the work goes on.
+//! Describes a tool's failure for the model: the tool, its error, and that the work continues.
 
 use super::Middleware;
 use crate::RunState;
 use pudu_base::{ToolCall, ToolError, ToolOutput};
 
-/// As much of a tool's complaint is passed on, in characters.
+/// Maximum length of a tool's error that is passed on, in characters.
 const WORDS: usize = 2_000;
 
 /// Makes a tool's failure readable for the model.

@@ -1,14 +1,14 @@
-//! Marks the beginning and the end of a result that was written by others: what commands print, what stands in
-//! files, what servers answer. The marks carry a key that is made when the result is there, so that nothing in it can
-//! close them; files stay letter by letter as they are, because they are edited by their words.
+//! Marks the beginning and the end of a result from outside: output of commands, contents of files, answers of servers.
+//! The marks carry a key made after the result, so that nothing in the result can close them. The contents of files
+//! stay unchanged, because edits match their text.
 //!
-//! Deliberately absent: pages of the web, which their tools frame themselves, and errors, which are pudu's words.
+//! Deliberately absent: web pages, which their tools frame themselves, and errors, which are pudu's own text.
 
 use super::Middleware;
 use crate::{RunState, Toolbox};
 use pudu_base::{ResultOrigin, ToolCall, ToolError, ToolOutput, foreign, tool_frame};
 
-/// Frames results that others wrote.
+/// Frames results from outside.
 pub struct ToolFraming(pub Toolbox);
 
 impl Middleware for ToolFraming {
@@ -52,7 +52,7 @@ mod tests {
         }
     }
 
-    /// Returns a result as the model reads it, with the key as K.
+    /// Returns a result as the model reads it, with the key replaced by K.
     fn framed(origin: ResultOrigin, text: &str) -> String {
         let spec = ToolSpec {
             name: "t".into(),

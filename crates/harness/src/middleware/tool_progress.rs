@@ -1,7 +1,7 @@
-//! Judges whether a tool still brings anything new. DeerFlow's rules: results that are nearly the same are pointed out
-//! to the model, and a tool whose failure the model cannot mend is not called any more in this run.
+//! Judges whether a tool still brings anything new. DeerFlow's rules: nearly identical results are pointed out to the
+//! model, and a tool whose failure the model cannot fix is not called any more in this run.
 //!
-//! Deliberately absent: what is asked for. Calls that repeat are `loop_detection.rs`'s.
+//! Deliberately absent: repeated calls, which `loop_detection.rs` handles.
 
 use super::{Gate, Middleware};
 use crate::RunState;
@@ -11,27 +11,27 @@ use std::{
     sync::Arc,
 };
 
-/// As much of a result is looked at, in characters.
+/// Maximum length of the judged part of a result, in characters.
 const MAX_JUDGED_CHARS: usize = 8_192;
-/// Shorter words tell nothing, in characters.
+/// Minimum length of a judged word, in characters.
 const MIN_WORD_CHARS: usize = 3;
-/// With so many results of the same tool one is compared.
+/// Number of earlier results of a tool that a result is compared with.
 const COMPARED_RESULTS: usize = 3;
-/// More hints than this do not wait.
+/// Maximum number of waiting hints.
 const MAX_HINTS: usize = 3;
 
 /// When a tool counts as stuck. The defaults are DeerFlow's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolProgressRules {
-    /// So many results that are nearly the same, one after the other, are pointed out.
+    /// Number of consecutive, nearly identical results that is pointed out.
     pub stagnation: u32,
-    /// So many more close the tool, if the model cannot mend it.
+    /// Number of further ones that closes the tool, if the model cannot fix it.
     pub escalation: u32,
     /// Whether the model gets hints.
     pub hints: bool,
-    /// The share of common words from which on two results are nearly the same.
+    /// Minimum share of common words in nearly identical results.
     pub similarity: f64,
-    /// Results with fewer different words are not compared.
+    /// Minimum number of different words in a compared result.
     pub min_words: usize,
     /// Tools that are not judged.
     pub exempt: BTreeSet<String>,
@@ -51,7 +51,7 @@ impl Default for ToolProgressRules {
     }
 }
 
-/// Watches what tools bring.
+/// Watches the results of tools.
 pub struct ToolProgress {
     rules: Arc<ToolProgressRules>,
     tools: HashMap<String, ToolRecord>,
@@ -62,16 +62,16 @@ pub struct ToolProgress {
 #[derive(Default)]
 struct ToolRecord {
     results: VecDeque<HashSet<String>>,
-    /// How many results in a row were nearly like one before.
+    /// Number of consecutive results that were nearly identical to an earlier one.
     similar: u32,
-    /// Whether it is not called any more.
+    /// Whether the tool is not called any more.
     closed: bool,
 }
 
-/// How a result leaves the model.
+/// Whether the model can recover from a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolRemedy {
-    /// It can go on or mend its call.
+    /// The model can continue or fix its call.
     Possible,
     /// Another call of the tool will not help.
     Unlikely,
@@ -80,7 +80,7 @@ enum ToolRemedy {
 }
 
 impl ToolProgress {
-    /// Judges by these rules.
+    /// Creates a judge with these rules.
     #[must_use]
     pub fn new(rules: Arc<ToolProgressRules>) -> Self {
         Self { rules, tools: HashMap::new(), hints: Vec::new() }
@@ -146,7 +146,7 @@ impl Middleware for ToolProgress {
     }
 }
 
-/// Returns whether the model can mend a failure: the first that fits, as DeerFlow tells them apart.
+/// Returns whether the model can fix a failure: the first kind that matches, as DeerFlow classifies them.
 fn recovery(error: &str) -> ToolRemedy {
     const KINDS: [(&[&str], ToolRemedy); 6] = [
         (&["401", "403", "unauthorized", "authentication", "invalid api key"], ToolRemedy::None),
@@ -201,7 +201,7 @@ mod tests {
         ToolProgress::new(Arc::default())
     }
 
-    /// Lets a tool bring results, and returns what the model is then told of it.
+    /// Feeds results of a tool, and returns the number of hints and whether the tool was closed.
     async fn told(progress: &mut ToolProgress, results: &[Result<&str, &str>]) -> (usize, bool) {
         let state = ThreadState::default();
         let mut run_state = RunState::new("t".into(), "r".into(), 0, state, Arc::new(Replay::default()));

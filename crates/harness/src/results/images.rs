@@ -1,15 +1,15 @@
-//! Images that come with results: kept among the thread's files, where the model sees them from. One that cannot see
-//! is told so in their place.
+//! Images in results: stored among the thread's files, from where the model sees them. A model without vision gets a
+//! note instead.
 
 use super::Results;
 use pudu_base::{Image, ToolOutput, image_kind};
 use std::fmt::Write;
 
-/// Told to a model that cannot see, whatever was to be shown.
+/// Note for a model without vision.
 const BLIND: &str = "You cannot see images: tell the person so, and do not guess what is on them.";
 
 impl Results {
-    /// Keeps the images that came with a result, for a model that may be blind, and notes where they are.
+    /// Stores the images in a result, for a model that may lack vision, and notes their paths.
     pub(crate) async fn keep_images(&self, tool: &str, mut output: ToolOutput, sees: bool) -> ToolOutput {
         for (at, bytes) in std::mem::take(&mut output.attached).into_iter().enumerate() {
             let number = at + 1;
@@ -26,7 +26,7 @@ impl Results {
                     write!(output.text, "\n[image {number} cannot be shown: {error}]")
                 }
             };
-            // Nothing is wrong with a text.
+            // Writing to a String cannot fail.
             noted.ok();
         }
         if !sees && !std::mem::take(&mut output.images).is_empty() {

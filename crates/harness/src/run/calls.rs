@@ -1,5 +1,5 @@
-//! The calls of one reply, side by side. That a call begins is in the log before its effect, and its result as
-//! soon as it is there: a restart repeats no finished tool.
+//! Runs the calls of one reply concurrently. The log records the start of a call before its effect, and its result as
+//! soon as it is available, so a restart repeats no finished tool.
 
 use super::{Chain, commit};
 use crate::{
@@ -23,35 +23,36 @@ use pudu_base::{
 use serde_json::{Map, Value};
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
-/// So many calls of one reply are made at once; the others wait their turn.
+/// Maximum number of concurrent calls of one reply; the others wait.
 const SIDE_BY_SIDE: usize = 16;
-/// A call in which the process ended so often is not made again.
+/// Number of interruptions by process exits after which a call is not made again.
 const MAX_INTERRUPTIONS: u32 = 2;
 
 /// Result of waiting for a call.
 enum CallStep {
-    /// Somebody decided whether it is made.
+    /// A user decided whether the call is made.
     Decided(ToolCall, Decision),
-    /// It cannot be made: nobody was asked, or the guardrails refused what somebody had approved.
+    /// The call cannot be made: no user was asked, or the guardrails denied an approved call.
     Refused(ToolCall, Option<Decision>, String),
-    /// Its tool ended.
+    /// The tool finished.
     Ended(ToolCall, Option<Decision>, Box<Result<ToolOutput, ToolError>>),
 }
 
-/// Calls that are waited for.
+/// Calls in progress.
 type CallWork<'a> = FuturesUnordered<BoxFuture<'a, CallStep>>;
 
-/// Calls that may be made, and how many of them are.
+/// Calls that may be made, and the number of running ones.
 #[derive(Default)]
 struct CallQueue {
     waiting: VecDeque<(ToolCall, Option<Decision>)>,
     running: usize,
-    /// Whether the one that runs has to run alone.
+    /// Whether the running call has to run alone.
     alone: bool,
 }
 
 impl CallQueue {
-    /// Takes those that may start now. One that a restart cut runs alone: if the process ends again, it was that one.
+    /// Takes the calls that may start now. A call that a restart interrupted runs alone: if the process exits again,
+    /// the cause is known.
     fn start(&mut self, run_state: &RunState) -> Vec<(ToolCall, Option<Decision>)> {
         let mut started = Vec::new();
         while let Some((call, _)) = self.waiting.front() {
@@ -71,7 +72,7 @@ impl CallQueue {
     }
 }
 
-/// Makes the calls, each as soon as it may be, and writes down what came of them.
+/// Makes the calls, each as soon as possible, and records their results.
 pub(super) async fn perform(
     agent: &Agent,
     chain: &mut Chain,
@@ -106,7 +107,7 @@ pub(super) async fn perform(
         }
     }
     commit(agent, run_state).await?;
-    // First those that run alone.
+    // Calls that run alone come first.
     queue
         .waiting
         .make_contiguous()
@@ -114,8 +115,8 @@ pub(super) async fn perform(
     finish(agent, chain, run_state, work, queue).await
 }
 
-/// Returns a call with its arguments as its tool wants them. The thread keeps the arguments of the model; people,
-/// guardrails and the tool see these.
+/// Returns a call with its arguments coerced to its tool's schema, for users, guardrails and the tool. The thread keeps
+/// the model's arguments.
 fn coerced(agent: &Agent, mut call: ToolCall) -> ToolCall {
     if let Some(tool) = agent.tools.get(&call.name).filter(|_| call.garbled.is_none()) {
         coerce(&mut call.args, &tool.spec().parameters);
@@ -152,7 +153,7 @@ async fn finish<'a>(
     }
 }
 
-/// Takes what came of a call.
+/// Handles the result of a step.
 async fn take(
     agent: &Agent,
     chain: &mut Chain,
@@ -190,7 +191,7 @@ async fn take(
     }
 }
 
-/// Asks the guardrails about all calls that nothing else refuses, as many side by side as are made so.
+/// Evaluates the guardrails for all calls that are not refused otherwise, with the same concurrency as calls.
 async fn screened(agent: &Agent, calls: Vec<(ToolCall, Gate, Option<GuardedCall>)>) -> Vec<(ToolCall, Gate)> {
     let ask = async |(call, gate, guarded): (ToolCall, Gate, Option<GuardedCall>)| {
         let refused = match &guarded {
@@ -213,7 +214,7 @@ fn guarded_call(run_state: &RunState, call: &ToolCall) -> GuardedCall {
     }
 }
 
-/// Returns what the model reads if the guardrails refuse a call.
+/// Returns the text for the model if the guardrails deny a call.
 async fn refused(agent: &Agent, call: &GuardedCall) -> Option<String> {
     match agent.guardrail.as_ref()?.evaluate(call).await {
         GuardrailVerdict::Allow => None,
@@ -241,7 +242,7 @@ fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall
         let text = "Error: the process ended in the middle of this call each time that it was made, so it is not made again. Do it in another way, or say that it cannot be done.";
         return Gate::Deny(text.to_owned());
     }
-    // Asked first: also a tool that is gone meanwhile may have had its effect.
+    // Checked first: a tool that was removed meanwhile may also have had its effect.
     if run_state.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().idempotent)
     {
         if call.name == TASK {
@@ -259,7 +260,7 @@ fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall
     gates.fold(Gate::Allow, Gate::stricter)
 }
 
-/// Returns how often a restart cut this call, or another one of the same tool with the same arguments.
+/// Returns how often a restart interrupted this call, or another call of the same tool with the same arguments.
 fn interruptions(agent: &Agent, run_state: &RunState, call: &ToolCall) -> u32 {
     let state = run_state.state();
     if state.interrupted.is_empty() {
@@ -277,7 +278,7 @@ fn interruptions(agent: &Agent, run_state: &RunState, call: &ToolCall) -> u32 {
     same.filter_map(|other| state.interrupted.get(&other.id)).sum()
 }
 
-/// Returns whether arguments ask for the same, whatever is said of their purpose.
+/// Returns whether two sets of arguments are the same apart from the stated purpose.
 fn same_args(one: &Value, other: &Value) -> bool {
     let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
     let telling = |args: &Map<String, Value>| args.keys().filter(|key| *key != PURPOSE_ARGUMENT).count();
@@ -285,7 +286,7 @@ fn same_args(one: &Value, other: &Value) -> bool {
     telling(one) == telling(other) && one.iter().all(same)
 }
 
-/// Writes down that calls begin.
+/// Records that calls begin.
 async fn begin(
     agent: &Agent,
     run_state: &mut RunState,
@@ -297,7 +298,7 @@ async fn begin(
     commit(agent, run_state).await
 }
 
-/// Waits for somebody's decision, once the tool has found that the call can be made.
+/// Waits for a user's decision, after the tool has found that the call can be made.
 fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
     let (mut request, tell) = (request(run_state, &call, line), teller(run_state));
     let guarded = guarded_call(run_state, &call);
@@ -320,7 +321,7 @@ fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String)
             }
         }
         let decision = agent.approver.decide(&request, &tell).await;
-        // People take their time: what was allowed when they were asked may not be any more.
+        // A decision may take long, so the guardrails are evaluated again.
         match decision.approved {
             true => match refused(agent, &guarded).await {
                 Some(text) => CallStep::Refused(call, Some(decision), text),
@@ -385,7 +386,7 @@ fn invoke<'a>(
     })
 }
 
-/// Returns a way to tell the run's readers that outlives a borrow of the turn.
+/// Returns a callback for the run's readers that outlives a borrow of the run state.
 fn teller(run_state: &RunState) -> Tell {
     let (replay, tasks) = (run_state.replay.clone(), run_state.tasks.clone());
     Arc::new(move |event| {
@@ -411,7 +412,7 @@ fn denied(agent: &Agent, call: &ToolCall, decision: Decision) -> ToolResult {
     ToolResult { error: true, decision: Some(decision), ..run_state::result(call, text) }
 }
 
-/// Names the files for people that are too many for the run's answer.
+/// Names the files for users that exceed the limit of the run's answer.
 fn left_out(run_state: &RunState) -> Option<String> {
     let own = run_state.state().artifacts.iter().filter(|(_, run)| **run == run_state.run);
     let names: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Findings of a tool before people are asked.
+//! Findings of a tool before users are asked.
 
 use crate::{
     ApprovalPolicy,
@@ -10,7 +10,7 @@ use pudu_base::{
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-/// Approves everything, and remembers what there was to read.
+/// Approves everything and records the full calls.
 #[derive(Default)]
 struct Reader(Mutex<Vec<Option<String>>>);
 
@@ -27,7 +27,7 @@ impl Approver for Reader {
     }
 }
 
-/// Finds that a call cannot be made, or what else people have to read, or breaks down.
+/// Finds that a call cannot be made, or more that users have to read, or panics.
 struct Careful(Arc<ToolSpec>);
 
 impl Tool for Careful {

@@ -1,4 +1,4 @@
-//! `describe_skill`: purposes and places of skills of which the prompt has the names only.
+//! `describe_skill`: purposes and paths of skills that the prompt lists by name only.
 
 use pudu_base::{Skill, Tool, ToolCx, ToolError, ToolOutput, TypedTool, erase, foreign};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use std::{fmt::Write, sync::Arc};
 pub const DESCRIBE_SKILL: &str = "describe_skill";
 /// Maximum number of skills that are described at once.
 const MAX_DESCRIBED: usize = 20;
-/// Maximum length of a name that is asked for, in characters.
+/// Maximum length of a requested name, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
 /// Returns the tool for an agent's skills; `None` if it has none.
@@ -69,7 +69,7 @@ mod tests {
     use pudu_base::ToolCall;
     use serde_json::json;
 
-    /// Returns what the model reads of a call for these names.
+    /// Returns the result that the model reads for a call with these names.
     async fn described(names: &[&str]) -> String {
         let call = ToolCall {
             id: "1".into(),

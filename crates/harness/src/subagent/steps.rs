@@ -1,5 +1,5 @@
-//! The log of a sub-agent's thread. Nobody reads that thread again: what is told to the parent's readers, and kept in the
-//! parent's log, is each reply and each result, as far as they fit.
+//! The log of a sub-agent's thread. That thread is never read again: the parent's readers and the parent's log get each
+//! reply and each result, within limits.
 
 use pudu_base::{
     BoxFuture, CallId, LogError, Message, RunEvent, RunId, Seq, StepCall, StepKind, TaskStage, TaskStep,
@@ -10,9 +10,9 @@ use std::sync::{
     atomic::{AtomicU32, AtomicUsize, Ordering},
 };
 
-/// No more steps of one task are kept.
+/// Maximum number of steps of one task that are kept.
 const MAX_STEPS: u32 = 1_000;
-/// Nor more of their texts and arguments, in bytes.
+/// Maximum size of the texts and arguments of the kept steps, in bytes.
 const MAX_STEP_BYTES: usize = 1 << 20;
 
 /// Steps of one task.
@@ -30,7 +30,7 @@ impl StepLog {
         Arc::new(Self { task, tell, steps, bytes: AtomicUsize::new(0), omitted })
     }
 
-    /// Returns how many steps were too many to be kept.
+    /// Returns the number of steps that were omitted.
     pub(super) fn omitted(&self) -> u32 {
         self.omitted.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! `cargo bench -p pudu-memory --bench recall`: how much of the evidence that questions need is in what would be told,
-//! and how long a search takes among 100,000 facts.
+//! `cargo bench -p pudu-memory --bench recall`: the share of the evidence for questions that recall would inject, and
+//! the duration of a search among 100,000 facts.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench")]
 
@@ -84,7 +84,7 @@ async fn table(db: &Db, kept: &[Kept], chinese: bool) {
     }
 }
 
-/// Prints the share of questions about other things that bring something all the same: the false recalls.
+/// Prints the share of unrelated questions that still recall something: the false recalls.
 async fn unrelated(db: &Db, kept: &[Kept]) {
     println!("\nfalse recalls: questions that have nothing to do with it, and the lines that they bring:");
     for chinese in [false, true] {

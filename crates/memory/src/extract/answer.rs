@@ -1,27 +1,27 @@
-//! The model's answer, read strictly: one JSON object with `user`, `history` and `newFacts`, wherever it stands in the text.
+//! Parses the model's answer strictly: one JSON object with `user`, `history` and `newFacts`, anywhere in the text.
 //!
-//! Deliberately absent: whether it may be done. That is `apply`'s.
+//! Deliberately absent: whether the proposal is allowed. `apply` decides that.
 
 use crate::{fact::FactId, summary::SummaryKey};
 use serde_json::{Map, Value};
 
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// Maximum number of places where an object is looked for.
+/// Maximum number of positions where an object is searched for.
 const MAX_TRIES: usize = 1_000;
 /// Maximum number of items in one of its lists.
 const MAX_ITEMS: usize = 200;
 
-/// An answer that says nothing to go by.
+/// An unusable answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// It is too large to be one.
+    /// It is too large.
     #[error("the answer is larger than {} KiB", MAX_ANSWER_BYTES / 1024)]
     TooLarge,
-    /// It has no object of the form asked for.
+    /// It has no object of the requested form.
     #[error("the answer has no JSON object with `user`, `history` and `newFacts`")]
     NoObject,
-    /// It removes facts, and a new one cannot be read, so that something could be lost.
+    /// It removes facts while a new one is malformed, so information could be lost.
     #[error("the answer removes facts, and `newFacts[{0}]` is malformed")]
     Unsafe(usize),
 }
@@ -58,7 +58,7 @@ pub(super) struct ProposedRemoval {
     pub(super) id: FactId,
     pub(super) scope: String,
     pub(super) quote: String,
-    /// The new fact in its place. `Some(None)` is one that cannot be.
+    /// The new fact that replaces it. `Some(None)` is an invalid one.
     pub(super) replacement: Option<Option<usize>>,
 }
 
@@ -68,11 +68,11 @@ pub(super) struct ProposedMerge {
     pub(super) fact: ProposedFact,
 }
 
-/// A model's proposal. Nothing of it is believed yet.
+/// A model's proposal, not verified yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
     pub(super) summaries: Vec<ProposedSummary>,
-    /// The new facts in their order; `None` stands for a malformed one.
+    /// The new facts in order; `None` for a malformed one.
     pub(super) new_facts: Vec<Option<ProposedFact>>,
     pub(super) reinforced: Vec<FactId>,
     pub(super) removals: Vec<ProposedRemoval>,
@@ -82,10 +82,10 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Reads an answer. Prose, fences and thinking around the object are passed over.
+    /// Parses an answer. Prose, fences and thinking around the object are ignored.
     ///
     /// # Errors
-    /// When it is too large, has no such object, or removes facts beside a new one that cannot be read.
+    /// When it is too large, has no such object, or removes facts beside a malformed new one.
     pub fn parse(answer: &str) -> Result<Self, AnswerError> {
         if answer.len() > MAX_ANSWER_BYTES {
             return Err(AnswerError::TooLarge);
@@ -168,7 +168,7 @@ fn summaries(object: &Map<String, Value>) -> Vec<ProposedSummary> {
     SummaryKey::ALL.into_iter().filter_map(read).collect()
 }
 
-/// Reads a new fact. One without text, or with a certainty that is none, is malformed.
+/// Parses a new fact. One without text, or with an invalid confidence, is malformed.
 fn fact(item: &Value) -> Option<ProposedFact> {
     let content = crate::fact::clean(item.get("content")?.as_str()?);
     let confidence = item.get("confidence").map_or(Some(0.5), Value::as_f64)?;

@@ -1,8 +1,9 @@
-//! Decides which part of a proposal is done. Pure: a document, a proposal and a transcript in, changes and refusals out.
+//! Decides which parts of a proposal are applied. Pure: maps a document, a proposal and a transcript to changes and
+//! refusals.
 //!
-//! The order is DeerFlow's: confirmations, summaries, stale facts, extensions, new facts, removals, merges. Two things differ.
-//! The store lets facts give way last, after removals have made room; and an extension counts from the moment from which
-//! staleness does, so that an extended fact is not offered again the next day.
+//! The order is DeerFlow's: confirmations, summaries, stale facts, extensions, new facts, removals, merges. Two things
+//! differ. The store evicts facts last, after removals have made room; and an extension counts from the same moment as
+//! staleness, so that an extended fact is not offered again the next day.
 
 use super::{
     answer::{Labels, Proposal, ProposedFact},
@@ -33,14 +34,14 @@ use std::{
 
 /// Maximum number of new facts from one conversation.
 const MAX_NEW_FACTS: usize = 20;
-/// Share of a merged fact's words that its sources have at least.
+/// Minimum share of a merged fact's words that its sources have.
 const MIN_MERGED_SHARE: f64 = 0.6;
-/// Share of a summary's telling words that memory or the person's statements have at least.
+/// Minimum share of a summary's telling words that memory or the person's statements have.
 const MIN_GROUNDED_SHARE: f64 = 0.5;
 /// Maximum length of a refused fact's text in the report, in characters.
 const MAX_REPORTED_CHARS: usize = 80;
 
-/// Words about files that were uploaded: they belong to a conversation, and their names mean nothing later.
+/// Matches mentions of uploaded files: they belong to a conversation, and their names mean nothing later.
 static UPLOADS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let english = r"\b(?:upload(?:ed|s|ing)?|attach(?:ed|ment|ments)?)\b.{0,60}\b(?:file|files|document|documents|image|images|pdf|spreadsheet|csv)\b|\b(?:file|files|document|image|pdf|spreadsheet|csv)\b.{0,40}\b(?:uploaded|attached)\b";
     Regex::new(&format!("(?i)(?:{english})|上传.{{0,20}}(?:文件|文档|图片|表格)|附件")).ok()
@@ -64,27 +65,27 @@ pub struct Applied {
     pub refused: Vec<RefusedFact>,
 }
 
-/// A proposal with everything by which it is judged.
+/// A proposal's context, which it is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Extraction<'a> {
-    /// Memory as it stands.
+    /// Current memory.
     pub document: &'a MemoryDocument,
     /// The conversation as the model read it.
     pub transcript: &'a Transcript,
-    /// Memory as the model saw it.
+    /// The part of memory that the model saw.
     pub offered: &'a OfferedFacts,
     /// Texts of memory that were injected into the conversation, or quoted there.
     pub recalled: &'a [String],
     /// The conversation's thread.
     pub thread: &'a str,
-    /// Numbers.
+    /// Limits.
     pub options: &'a MemoryOptions,
-    /// The time, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now: i64,
 }
 
 impl Extraction<'_> {
-    /// Works out what of a proposal is done.
+    /// Determines which parts of a proposal are applied.
     #[must_use]
     pub fn apply(&self, proposal: &Proposal) -> Applied {
         let mut work =
@@ -105,7 +106,7 @@ impl Extraction<'_> {
         FactTime::from_millis(self.now)
     }
 
-    /// Returns a fact that stands as the model saw it.
+    /// Returns a fact that is unchanged since the model saw it.
     fn seen(&self, id: &FactId) -> Option<&Fact> {
         self.document.fact(id).filter(|fact| self.offered.stands(fact))
     }
@@ -113,7 +114,7 @@ impl Extraction<'_> {
 
 struct Work<'a> {
     case: &'a Extraction<'a>,
-    /// Facts that stay and are different.
+    /// Facts that are kept and changed.
     edited: BTreeMap<FactId, Fact>,
     gone: HashSet<FactId>,
     done: Applied,
@@ -137,7 +138,7 @@ impl Work<'_> {
         }
     }
 
-    /// Counts confirmations, where the policy weighs them and the person confirms something.
+    /// Counts confirmations, if the policy weighs them and the person confirms something.
     fn reinforce(&mut self, proposal: &Proposal) {
         let weighs = self.case.options.eviction == EvictionPolicy::Hybrid;
         if !weighs || !self.case.transcript.signals().contains(&Signal::Reinforcement) {
@@ -175,7 +176,7 @@ impl Work<'_> {
         }
     }
 
-    /// Compares a summary with what the person states, as far as memory does not have it already.
+    /// Compares a summary with the person's statements, apart from what memory already has.
     fn verify_summary(&self, summary: &str) -> Result<(), RefusedReason> {
         let case = self.case;
         let stated = case.transcript.own().iter().flat_map(|line| &line.statements);
@@ -186,7 +187,7 @@ impl Work<'_> {
         verify_summary(summary, &stated, &known.collect::<Vec<_>>())
     }
 
-    /// Whether most words of a summary are in memory already, or the person stated them.
+    /// Whether most words of a summary are in memory or in the person's statements.
     fn is_grounded(&self, summary: &str) -> bool {
         let case = self.case;
         let mut known = stated(case.transcript);
@@ -196,7 +197,7 @@ impl Work<'_> {
         Subject::of(summary).share_in(&known) >= MIN_GROUNDED_SHARE
     }
 
-    /// Puts aside facts that a review found outdated: of those offered, the least certain first.
+    /// Supersedes facts that a review found outdated: among the offered ones, the least certain first.
     fn remove_stale(&mut self, proposal: &Proposal) {
         let case = self.case;
         let mut stale: Vec<&Fact> = proposal
@@ -232,7 +233,7 @@ impl Work<'_> {
         }
     }
 
-    /// Stores new facts. Returns for each proposed one the fact that it became.
+    /// Stores new facts. Returns the stored fact of each proposed one.
     fn store_new(&mut self, proposal: &Proposal) -> Vec<Option<FactId>> {
         let mut stored = Vec::new();
         for (index, proposed) in proposal.new_facts.iter().enumerate() {
@@ -280,7 +281,8 @@ impl Work<'_> {
         Ok(self.fact(proposed, FactSource::conversation(case.thread), Some(origin)))
     }
 
-    /// Whether a text is in memory, was injected, or is among the new facts. What replaces a fact may repeat its words.
+    /// Whether a text is in memory, was injected, or is among the new facts. A replacement may repeat the words of its
+    /// fact.
     fn is_known(&self, content: &str, replaced: Option<&FactId>) -> bool {
         let case = self.case;
         let stored = case.document.facts.iter().chain(&self.done.changes.facts);
@@ -309,7 +311,8 @@ impl Work<'_> {
         }
     }
 
-    /// Puts aside what the person contradicts or takes back. It takes a stored replacement, or their own words.
+    /// Supersedes facts that the person contradicts or retracts. This requires a stored replacement, or their own
+    /// words.
     fn remove(&mut self, proposal: &Proposal, stored: &[Option<FactId>]) {
         for removal in proposal.removals.iter().filter(|removal| removal.scope == "user") {
             let by = match removal.replacement {
@@ -353,7 +356,8 @@ impl Work<'_> {
         }
     }
 
-    /// Whether a merge has the right number of sources, all of one offered group and still there, and says what they say.
+    /// Whether a merge has the right number of sources, all existing and of one offered group, and says the same as
+    /// they do.
     fn may_merge(&self, ids: &[FactId], sources: &[&Fact], merged: &ProposedFact) -> bool {
         let case = self.case;
         let is_offered = case.offered.groups.iter().any(|group| ids.iter().all(|id| group.contains(id)));
@@ -385,7 +389,7 @@ fn speaks_of_uploads(text: &str) -> bool {
     UPLOADS.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Takes the sentences about uploads out of a summary.
+/// Removes the sentences about uploads from a summary.
 fn without_uploads(text: &str) -> String {
     if !speaks_of_uploads(text) {
         return text.trim().to_owned();

@@ -1,4 +1,4 @@
-//! Evidence for what a model wants to remember, change or delete with a tool: the people's own words in the conversation.
+//! Evidence for facts that a model remembers, changes or deletes with a tool: people's own words in the conversation.
 
 use super::{
     signals::signals,
@@ -7,28 +7,28 @@ use super::{
 };
 use crate::{about::Subject, fact::FactOrigin};
 
-/// Share of a fact's telling words that a request to delete it has at least.
+/// Minimum share of a fact's telling words in a request to delete it.
 const MIN_ASKED_SHARE: f64 = 0.5;
 
-/// What people said in a conversation in their own words.
+/// People's own words in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnWords(Vec<OwnLine>);
 
 impl OwnWords {
-    /// Finds them in the turns of a conversation.
+    /// Extracts them from the turns of a conversation.
     #[must_use]
     pub fn of(turns: &[TranscriptTurn]) -> Self {
         Self(own_lines(turns))
     }
 
-    /// Finds the statement in which somebody says what a fact says.
+    /// Finds the statement in which a person says the same as a fact.
     #[must_use]
     pub fn proof(&self, fact: &str) -> Option<FactOrigin> {
         let (line, quote) = proof(&self.0, fact)?;
         Some(FactOrigin { quote: Some(quote.to_owned()), ..line.origin.clone() })
     }
 
-    /// Whether somebody speaks of what a fact says: states it, asks for it, or wants it gone.
+    /// Whether a person mentions a fact: states it, asks for it, or wants it deleted.
     #[must_use]
     pub fn speak_of(&self, fact: &str) -> bool {
         let subject = Subject::of(fact);
@@ -36,7 +36,7 @@ impl OwnWords {
     }
 }
 
-/// Whether a message shows by its words that somebody tells something about themselves.
+/// Whether the words of a message indicate that people say something about themselves.
 #[must_use]
 pub fn has_signal(text: &str) -> bool {
     signals(text).next().is_some()

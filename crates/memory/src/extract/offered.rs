@@ -1,4 +1,4 @@
-//! The part of memory that a prompt shows. An answer may touch nothing else, and nothing that changed since.
+//! The part of memory that a prompt shows. An answer may change nothing else, and only facts that are unchanged since.
 
 use super::transcript::Transcript;
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
 use pudu_store::{recall_words, telling_words};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Topics in which something new replaces something old without a common word: "moved to Rome", "lives in Paris". Each has the
-/// stems of English words, and Chinese words.
+/// Topics in which something new replaces something old without a common word: "moved to Rome", "lives in Paris". Each
+/// has the stems of English words, and Chinese words.
 const TOPICS: [(&str, &[&str]); 6] = [
     ("live move resid flat apart home hous citi town born reloc", &["住", "搬", "家在", "老家", "城市"]),
     (
@@ -33,22 +33,22 @@ const TOPICS: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Maximum number of facts that are shown because the conversation speaks of them.
+/// Maximum number of facts that are shown because the conversation mentions them.
 const MAX_RELATED: usize = 40;
 
-/// Facts shown to a model, and those that it is asked about.
+/// Facts shown to a model, and the ones that it has to review.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfferedFacts {
-    /// Facts that the conversation speaks of, and those below, with their revisions.
+    /// Facts that the conversation mentions and the ones below, with their revisions.
     pub shown: HashMap<FactId, u64>,
     /// Facts that are due for review. Empty if there are too few for one.
     pub stale: Vec<FactId>,
-    /// Facts of one category each that may be merged.
+    /// Facts that may be merged, grouped by category.
     pub groups: Vec<Vec<FactId>>,
 }
 
 impl OfferedFacts {
-    /// Works out what a prompt shows. `now` is in milliseconds since 1970.
+    /// Determines the facts for a prompt. `now` is in milliseconds since 1970.
     #[must_use]
     pub fn of(document: &MemoryDocument, transcript: &Transcript, options: &MemoryOptions, now: i64) -> Self {
         let now = FactTime::from_millis(now);
@@ -59,13 +59,13 @@ impl OfferedFacts {
         Self { shown: shown.map(|fact| (fact.id.clone(), fact.revision)).collect(), stale, groups }
     }
 
-    /// Whether a fact stands as it was shown.
+    /// Whether a fact is unchanged since it was shown.
     pub(super) fn stands(&self, fact: &Fact) -> bool {
         self.shown.get(&fact.id) == Some(&fact.revision)
     }
 }
 
-/// Returns the topics of a text, by their places.
+/// Returns the topics of a text, as indices.
 fn topics(text: &str) -> impl Iterator<Item = usize> {
     let (words, text) = (recall_words(text), text.to_lowercase());
     let is_in = move |(stems, dense): &(&str, &[&str])| {
@@ -74,8 +74,7 @@ fn topics(text: &str) -> impl Iterator<Item = usize> {
     TOPICS.iter().enumerate().filter(move |(_, topic)| is_in(topic)).map(|(place, _)| place)
 }
 
-/// Returns the facts that have words of the conversation or are about one of its topics, those with the largest share of
-/// words first.
+/// Returns the facts that share words or a topic with the conversation, the ones with the largest share of words first.
 fn related<'a>(document: &'a MemoryDocument, transcript: &Transcript) -> Vec<&'a Fact> {
     let spoken: HashSet<&String> = transcript.own().iter().flat_map(|line| &line.spoken).collect();
     let topics_spoken: HashSet<usize> =
@@ -84,7 +83,7 @@ fn related<'a>(document: &'a MemoryDocument, transcript: &Transcript) -> Vec<&'a
         let words = telling_words(&fact.content);
         let words = if words.is_empty() { recall_words(&fact.content).into_iter().collect() } else { words };
         let found = words.iter().filter(|word| spoken.contains(word)).count();
-        // In parts of a thousand, so that it has an order.
+        // In thousandths, so that it is ordered.
         let share = found * 1_000 / words.len().max(1);
         share.max(usize::from(topics(&fact.content).any(|topic| topics_spoken.contains(&topic))))
     };

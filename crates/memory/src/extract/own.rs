@@ -1,16 +1,17 @@
-//! A person's own words within what they sent: without what they only passed on.
+//! Extracts people's own words from their messages, without text that they only pass on.
 //!
-//! Cut are blocks of uploads, memory and reminders, code and documents in fences, quoted lines, mail passed on, logs of chats,
-//! and lines in the form in which memory is injected. A document pasted without any sign of being one cannot be told from own words.
+//! Removes blocks of uploads, memory and reminders, fenced code and documents, quoted lines, forwarded mail, chat logs,
+//! and lines in the form of injected memory. A document pasted without any such sign cannot be distinguished from own
+//! words.
 
 use crate::text::{normalized, straight};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Stands where something was cut.
+/// Replaces a removed part.
 pub(super) const CUT: &str = "[…]";
 
-/// Blocks that are nobody's words.
+/// Blocks that no person wrote.
 const TAGS: [&str; 14] = [
     "uploaded_files",
     "current_uploads",
@@ -28,14 +29,14 @@ const TAGS: [&str; 14] = [
     "tool_result",
 ];
 
-/// Lines that begin something passed on, up to the end: forwarded messages, mail with its head, answers to mail.
+/// Lines that begin a forwarded part, up to the end: forwarded messages, mail with its head, answers to mail.
 const FORWARDED: [&str; 3] = [
     r"(?im)^[ \t]*(?:[-_=>*]{2,}[ \t]*)?\[?(?:begin forwarded message|forwarded messages?|original message|forwarded by|转发邮件|转发的消息|原始邮件|以下为转发).*$",
     r"(?im)^[ \t]*(?:from|发件人)[ \t]*[:：].*\n(?:.*\n){0,3}?[ \t]*(?:to|date|sent|subject|收件人|主题|日期)[ \t]*[:：].*$",
     r"(?im)^[ \t]*on .{5,100} wrote:[ \t]*$",
 ];
 
-/// Single lines that are not the person's: quotes, injected memory, logs of chats, transcripts.
+/// Single lines that are not the person's own: quotes, injected memory, chat logs, transcripts.
 const PASSED_ON: [&str; 4] = [
     r"(?m)^[ \t]*(?:>|&gt;).*$",
     r"(?m)^[ \t]*[-*]?[ \t]*\[[\w -]{1,40}\|[^\]\n]{1,30}\].*$",
@@ -43,7 +44,7 @@ const PASSED_ON: [&str; 4] = [
     r"(?im)^[ \t]*(?:user|assistant|system|human|ai|bot)(?:[ \t]*\([^)\n]{1,60}\))?[ \t]*[:：].*$",
 ];
 
-/// Patterns of blocks, each with what they begin with: most messages have none of it.
+/// Patterns of blocks, each with its beginning: most messages have none.
 static BLOCKS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     let tags = TAGS.iter().map(|tag| ("<", format!(r"(?is)<{tag}(?:\s[^>]*)?>.*?(?:</{tag}\s*>|\z)")));
     let fences = ["```", "~~~"].map(|fence| (fence, format!(r"(?s){fence}.*?(?:{fence}|\z)")));
@@ -74,7 +75,7 @@ pub(super) fn own_words(text: &str) -> String {
     if own.replace(CUT, "").trim().is_empty() { String::new() } else { own.trim().to_owned() }
 }
 
-/// Returns a text as quotes are looked for in it.
+/// Returns a text in the form that quotes are searched in.
 pub(super) fn evidence(text: &str) -> String {
     normalized(&straight(text))
 }

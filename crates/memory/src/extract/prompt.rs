@@ -8,7 +8,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Version of the prompt's text; it changes with every change of `prompt.md`.
+/// Version of the prompt's text, increased with every change of `prompt.md`.
 pub const PROMPT_VERSION: u32 = 3;
 /// Maximum length of a fact in the list for review, in characters.
 const MAX_LISTED_CHARS: usize = 200;
@@ -16,7 +16,7 @@ const MAX_LISTED_CHARS: usize = 200;
 /// A request to a model, in two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtractionPrompt {
-    /// The rules: always the same, so that a provider can keep them in its cache.
+    /// The rules: always the same, so that a provider can cache them.
     pub system: &'static str,
     /// Memory and the conversation.
     pub user: String,
@@ -46,8 +46,7 @@ pub fn prompt(
     ExtractionPrompt { system: include_str!("prompt.md"), user }
 }
 
-/// Returns memory as the model sees it: summaries, and the facts that are offered. Facts that a person stored themselves
-/// are marked.
+/// Returns memory as the model sees it: summaries and offered facts. Facts that a person stored themselves are marked.
 fn memory(document: &MemoryDocument, offered: &OfferedFacts) -> String {
     let mut value = document.to_json(DocumentDetail::Api);
     let facts = document.facts.iter().filter(|fact| offered.shown.contains_key(&fact.id));

@@ -1,39 +1,39 @@
-//! Reasons why the reader's proposals are not stored.
+//! Reasons why proposals of the extraction are not stored.
 
 /// Reason why a proposed fact or summary is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedReason {
-    /// It is of this conversation or project, passing, or a request.
+    /// It is a request, temporary, or limited to this conversation or project.
     Labels,
-    /// It is not certain enough.
+    /// Its confidence is too low.
     Confidence,
     /// Its quote is not in the person's words.
     Quote,
-    /// Its quote does not show it: they speak of something else, or of somebody else.
+    /// Its quote does not support it: the two have different topics or subjects.
     Support,
-    /// It says the opposite of its quote, or the other side of a comparison.
+    /// It is the opposite of its quote, or the other side of a comparison.
     Opposite,
-    /// It says that something holds which is over, or the other way round.
+    /// It presents something past as current, or the other way round.
     Outdated,
-    /// It is certain where the person is not.
+    /// It is certain, although the person is not.
     Uncertain,
-    /// It takes a wish, a plan or a condition for a fact.
+    /// It presents a wish, a plan or a condition as a fact.
     Unreal,
     /// It attributes words about another person to the person.
     Another,
-    /// It has a password, a key, a PIN or the number of a card or a document.
+    /// It has a password, a key, a PIN, or the number of a card or a document.
     Secret,
-    /// It is in a language in which it cannot be compared with its quote.
+    /// Its language cannot be compared with its quote.
     Language,
-    /// It is remembered already, or repeats what was injected.
+    /// It is already in memory, or repeats injected text.
     Known,
     /// It is about an uploaded file.
     Upload,
-    /// It is too long, or one too many.
+    /// It is too long, or exceeds the maximum number.
     TooMuch,
     /// It is malformed.
     Malformed,
-    /// A merge that says more than its sources, or names others than were offered.
+    /// It is a merge that says more than its sources, or names sources that were not offered.
     Merge,
 }
 

@@ -1,20 +1,20 @@
-//! Hints for the model about what a person does in their last messages, found by words, in English and Chinese.
+//! Hints for the model about the intent of people's latest messages, found by words, in English and Chinese.
 
 use regex::Regex;
 use std::{collections::BTreeSet, sync::LazyLock};
 
-/// Something that a person does with a message.
+/// Intent of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signal {
-    /// They put something right.
+    /// They correct something.
     Correction,
     /// They confirm something.
     Reinforcement,
-    /// They tell a preference.
+    /// They express a preference.
     Preference,
-    /// They tell who they are.
+    /// They say who they are.
     Identity,
-    /// They tell what they want to reach.
+    /// They name a goal.
     Goal,
     /// They decide something.
     Decision,

@@ -1,8 +1,8 @@
-//! What a person states, sentence by sentence, within their own words: without questions, tasks, words that they report,
-//! quote or only imagine, and texts that they hand over to be worked on.
+//! Extracts statements, sentence by sentence, from people's own words: without questions, tasks, words that they
+//! report, quote or only imagine, and texts that they hand over to be worked on.
 //!
-//! A sentence is left out in doubt: it proves nothing then, and the person can say it again. Deliberately absent: grammar. The
-//! patterns are words of English and Chinese.
+//! In doubt a sentence is left out: it then proves nothing, and the person can repeat it. Deliberately absent: grammar.
+//! The patterns are words of English and Chinese.
 
 use super::own::CUT;
 use crate::text::{sentences, simplified, straight};
@@ -13,9 +13,9 @@ use std::sync::LazyLock;
 const TASKS: &str = "translate|summari[sz]e|paraphrase|proofread|rewrite|rephrase|reword|edit (?:this|the|my|it)|fix|correct|polish|improve|explain|analy[sz]e|review|check|classify|extract|read|parse|convert|continue|complete|repeat|echo|print|write|draft|reply|respond|quote|transcribe|tag|grade|rate|evaluate|compare|format|spell-?check|describe|list|show|find|search|look|open|tell|give|create|make|generate|run|say|fetch|download|browse|visit|summary|translation|cite|recite|render|turn|put|sum|guess|sing|play|roleplay|act|debug|refactor|test|implement|solve|calculate|count|sort|shorten|expand|clean|store|save|note|add";
 /// The same in Chinese.
 const DENSE_TASKS: &str = "翻译|翻成|译成|译为|总结|概括|润色|改写|解释|分析|检查|看看|看一下|读一下|阅读|列出|写一|写个|写封|写首|生成|比较|修改|续写|复述|重复|告诉我|搜索|查一|提取|校对|扮演|说说|介绍|纠正|改正|打开|存下|保存|记录|摘要|转述|朗读|念一";
-/// Things that are handed over.
+/// Texts that a person may hand over.
 const HANDED: &str = "mail|email|e-mail|message|article|text|letter|log|logs|output|doc|document|page|webpage|transcript|prompt|post|review|answer|reply|conversation|chat|quote|story|essay|poem|lyrics|bio|cv|script|code|config|file|note|notes|ticket|paragraph|sentence|sentences|result|snippet|screenshot|comment|tweet|memo|report|readme|contract|form|subtitle|caption|example|test case|fixture|csv|json|yaml|table|dialogue|dialog|wiki|blog|tool|page says|website|pdf|slide|slides|minutes|interview|testimony|speech|diary|recipe|sample";
-/// Words before a colon that leave the words behind it the person's own.
+/// Words before a colon after which the text is still the person's own.
 const INTRODUCTIONS: &str = " ps note nb correction update fyi btw edit also answer reminder tldr context background about long story \
     short maybe perhaps you can could help me my i quick question here here's is the a an thing problem situation issue reason truth \
     for in of to so and but or it this by way with one more fact facts fun info details profile setup stack diet clear honest \
@@ -23,44 +23,44 @@ const INTRODUCTIONS: &str = " ps note nb correction update fyi btw edit also ans
 /// The same in Chinese.
 const DENSE_INTRODUCTIONS: &str = "补充|更正|备注|另外|回答|说明|背景|情况|前提|自我介绍|对了|问题|原因|是这样|我|一下|先|的|简单|基本|关于|自己|说|下|如下|是|个|哦|啊|，|,| ";
 
-/// Words with which a clause gives the one before it up, or doubts it, whatever that was: "I think", "it fell through".
+/// Words with which a clause gives up or doubts the one before it, whatever that was: "I think", "it fell through".
 const GIVEN_UP: &str = r"(?i)\bthat's (?:the|my|our) (?:dream|goal|plan|idea|hope)\b|^\W*(?:ha|haha|lol|nah|well|ok|okay),? (?:no|not)\b|^\W*(?:not|nah|lies|as if|you wish|i wish)\W*$|^\W*(?:sorry|oops|whoops|i mean|i meant|correction)[,:] \w+(?: \w+)?\W*$|(?:^|[,.;…!–—-]\s*|\band (?:then )?)(?:(?:but|edit|well|ok|okay|and|so|then)[:,]?\s+)*(?:in reality\b|(?:i|we) (?:think|guess|reckon|believe|suppose)\W*$|(?:i|we) (?:think|guess),|or (?:was|is|maybe|were)\b|(?:or|at least) so (?:i|they)\b|forget (?:it|that)|(?:ok|okay|all right|alright),? fine\b|fine,|(?:that|it|this)(?:'s| is| was) (?:not (?:right|true|correct)|wrong|a lie|over|gone|no more|off)|(?:it|that|they)?(?:'s| is| are)?\s?all gone|(?:it|that|this|i|we|they|he|she)?\s?(?:chickened|backed|bailed|pulled|dropped|opted) out|(?:it|that|this|which|they)?\s?(?:fell through|expired|ran out|went away|didn't (?:happen|last|work out|stick)|never happened|got cancelled|was cancelled)|(?:\w+ ){0,2}changed (?:my|his|her|their|our) mind)|[，。！…](?:要不就是|或者是|还是说|也可能|记不清|没查过|不太确定|反悔|没成|泡汤|行吧|好吧|其实(?:不|没|一)|早(?:就)?(?:不|没|转|换|改)|拿错|记错|搞错|说错|全还给|又挂)|又挂了|来着(?:$|[，。])";
-/// Words with which a message takes back its own statements, or those of the message before it: "just kidding".
+/// Words with which a message retracts its own statements, or those of the message before it: "just kidding".
 const RETRACTED: &str = r"(?i)\b(?:(?:just|only|totally|obviously) kidding|kidding!|(?:i'?m |im |was )?(?:just |only )?(?:kidding|joking|messing (?:with|around)|pulling your leg|teasing|trolling)|jk|gotcha|psych|had you (?:there|going)|(?:that|this) (?:was|is) a joke|(?:this|that) is (?:just )?a test|not (?:really )?true|not real|for testing|ignore that|forget i said (?:that|anything)|i lied|april fools?|made that up)\b|[.…!,]\W*(?:in (?:my|your) dreams|in the shower|in my head|in another life|i wish|as if|said (?:nobody|no one) ever)\W*$|愚人节|想得美|(?:[🙄🤡🙃]|\s/s)\W*$|开玩笑|当我没说|别当真|才怪|(?:^|[。！!…，,])\W*假的\W*$|(?:^|[.!?…]\s*)(?:well,? |nah,? |no,? )?not really\W*$|骗你|逗你|闹着玩|说着玩|开个玩笑|吹牛|吹的|想多了|(?:在|做)梦里|我乱说|随便说|只是测试|这是测试|瞎编";
-/// Maximum length of a message that takes back the one before it, in characters.
+/// Maximum length of a message that retracts the one before it, in characters.
 const MAX_RETRACTION_CHARS: usize = 40;
-/// Number of words that a clause has at most in front of what is stated: "Quick one".
+/// Maximum number of words in a clause before a statement: "Quick one".
 const MAX_LEAD_WORDS: usize = 3;
 
-/// Patterns, each for one reason why words are no statement of the person.
+/// Patterns, each for one reason why words are not a person's statement.
 struct StatementRules {
     /// Pieces between quotation marks.
     quoted: Regex,
-    /// A text that is handed over behind a colon, or below a line that says so.
+    /// A text that is handed over after a colon, or below a line that announces it.
     handed: Regex,
-    /// The person as a subject behind a colon, with the words before it.
+    /// The person as a subject after a colon, with the words before it.
     introduced: Regex,
     dense_introduction: Regex,
-    /// A message that is not meant: a role, a song, a template.
+    /// A message that is not meant literally: a role, a song, a template.
     unmeant: Regex,
-    /// A message that takes its own words, or those before it, back.
+    /// A message that retracts itself or the one before it.
     retracted: Regex,
     given_up: Regex,
     question: Regex,
     task: Regex,
-    /// A wish that holds from now on, though it is worded as a task.
+    /// A lasting wish that is worded as a task.
     lasting: Regex,
     sarcastic: Regex,
-    /// A request to remember something, whatever its form.
+    /// A request to remember something, in any form.
     reminder: Regex,
     reported: Regex,
     own_report: Regex,
     imagined: Regex,
-    /// Speaks of a user or an assistant, as prompts and documents do.
+    /// Mentions a user or an assistant, as prompts and documents do.
     scripted: Regex,
-    /// A clause in which the person speaks of themselves.
+    /// A clause in which people talk about themselves.
     own_clause: Regex,
-    /// Beginnings of clauses in which the person speaks of themselves, behind others.
+    /// Beginnings of such clauses after others.
     later: Regex,
     contrast: Regex,
     concession: Regex,
@@ -133,7 +133,7 @@ impl StatementRules {
         })
     }
 
-    /// Whether a colon gives the words behind it to another speaker, a text or a part to play.
+    /// Whether a colon attributes the words after it to another speaker, a text or a role.
     fn is_introduced(&self, sentence: &str) -> bool {
         let Some(lead) = self.introduced.captures(sentence).and_then(|found| found.get(1)) else {
             return false;
@@ -158,7 +158,7 @@ impl StatementRules {
     }
 }
 
-/// Whether a message only takes back the one before it: "just kidding".
+/// Whether a message only retracts the one before it: "just kidding".
 pub(super) fn takes_back(own: &str) -> bool {
     let plain = simplified(&straight(own));
     own.chars().count() <= MAX_RETRACTION_CHARS
@@ -176,7 +176,7 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     }
     let mut text = rules.quoted.replace_all(&plain, CUT).into_owned();
     if let Some(found) = rules.handed.find(&simplified(&text)) {
-        // What stands before may be a statement; the line that hands over is none.
+        // The part before may be a statement; the line that announces the text is not.
         let before = found.as_str().rfind(['.', '!', '。', '！']).map_or(0, |at| at + 1);
         let kept = text.get(..found.start() + before).unwrap_or_default();
         text = format!("{kept} {CUT}");
@@ -199,10 +199,10 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     stated
 }
 
-/// Words that a statement has, and beginnings of Chinese requests that have such words, too.
+/// Words of a statement, and beginnings of Chinese requests that have such words, too.
 struct DeclarativeRules {
     said: Regex,
-    /// Words for the person as the one to serve: "give me".
+    /// The person as the receiver of a service: "give me".
     asked_for: Regex,
     dense_request: Regex,
 }
@@ -218,7 +218,7 @@ static DECLARATIVE: LazyLock<Option<DeclarativeRules>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a text says something, and does not only ask for something or greet.
+/// Whether a text states something, beside requests and greetings.
 #[must_use]
 pub fn states_something(text: &str) -> bool {
     let (Some(rules), Some(declarative)) = (RULES.as_ref(), DECLARATIVE.as_ref()) else { return true };
@@ -239,7 +239,7 @@ pub fn states_something(text: &str) -> bool {
     sentences(&text.replace('\u{2019}', "'")).into_iter().any(says)
 }
 
-/// Returns what somebody says of themselves on the way to a question: the clauses before it.
+/// Returns the clauses about themselves that people put before a question.
 fn own_clauses(rules: &StatementRules, question: &str) -> Vec<String> {
     if !rules.is_statement(question) {
         return Vec::new();
@@ -256,8 +256,8 @@ fn own_clauses(rules: &StatementRules, question: &str) -> Vec<String> {
     own.filter(|clause| rules.is_statement(clause)).map(|clause| clause.trim().to_owned()).collect()
 }
 
-/// Returns the clauses that a person states of themselves behind a task or behind other people's words: "people think I am a
-/// Scot, but I'm Irish".
+/// Returns the person's own clauses after a task or after other people's words: "people think I am a Scot, but I'm
+/// Irish".
 fn later_clauses(rules: &StatementRules, sentence: &str) -> Vec<String> {
     let plain = simplified(sentence);
     let is_text = rules.text_task.is_match(&plain)

@@ -1,4 +1,4 @@
-//! Checks whether words were said, and whether they only repeat what is known.
+//! Checks whether words were said, and whether they only repeat known facts.
 
 use super::{
     own::evidence,
@@ -12,17 +12,17 @@ use crate::{
 use pudu_store::recall_words;
 use std::collections::HashSet;
 
-/// Share of a fact's telling words that the person's statements have at least.
+/// Minimum share of a fact's telling words in the person's statements.
 const MIN_STATED_SHARE: f64 = 0.5;
 
-/// Maximum length of a quote, in characters: it is a piece, and not the conversation.
+/// Maximum length of a quote, in characters: it is an excerpt, not the conversation.
 const MAX_QUOTE_CHARS: usize = 400;
-/// Smallest quote that proves something: two words, or three characters of a script without spaces.
+/// Minimum weight of a quote that proves something: two words, or three characters of a script without spaces.
 const MIN_QUOTE_WEIGHT: usize = 3;
-/// Weight of a word, where such a character has 1.
+/// Weight of a word, relative to such a character.
 const WORD_WEIGHT: usize = 2;
 
-/// Finds the person's words that a quote is of. A quote of a word or two proves something only if the message has no more.
+/// Finds the person's line that has a quote. A quote of a word or two proves something only if the message has no more.
 pub(super) fn said<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a OwnLine> {
     if quote.chars().count() > MAX_QUOTE_CHARS {
         return None;
@@ -40,18 +40,18 @@ pub(super) fn said<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a Ow
     })
 }
 
-/// Whether a quote is of the person's words and has a statement in it, beside words that state nothing.
+/// Whether a quote is in the person's words and has a statement in it, beside words that state nothing.
 fn is_around_statement(line: &OwnLine, quote: &str) -> bool {
     let mut statements = line.statements.iter().map(|said| evidence(said)).filter(|said| !said.is_empty());
     holds(&line.whole, quote) && statements.any(|said| holds(quote, &said))
 }
 
-/// Finds the person's words that a quote is of, if they also have most of a fact's telling words, and each name and number in it.
+/// Finds the person's line that has a quote and most of a fact's telling words, with each name and number.
 pub(super) fn supported<'a>(transcript: &'a Transcript, quote: &str, fact: &str) -> Option<&'a OwnLine> {
     said(transcript, quote).filter(|line| is_stated(fact, &line.stated))
 }
 
-/// Finds the person's statement that says what a fact says, and the words of it.
+/// Finds the person's statement that says the same as a fact, and the supporting words.
 pub(super) fn proof<'a>(own: &'a [OwnLine], fact: &str) -> Option<(&'a OwnLine, &'a str)> {
     let subject = Subject::of(fact);
     let says = |said: &&String| {
@@ -67,18 +67,18 @@ pub(super) fn proof<'a>(own: &'a [OwnLine], fact: &str) -> Option<(&'a OwnLine, 
     })
 }
 
-/// Returns all words in which people state something.
+/// Returns all words of people's statements.
 pub(super) fn stated(transcript: &Transcript) -> HashSet<String> {
     transcript.own().iter().flat_map(|line| &line.stated).cloned().collect()
 }
 
-/// Whether a fact is in words that were stated.
+/// Whether a fact is covered by stated words.
 fn is_stated(fact: &str, stated: &HashSet<String>) -> bool {
     let is_there = |name: &str| recall_words(name).iter().all(|word| stated.contains(word));
     Subject::of(fact).share_in(stated) >= MIN_STATED_SHARE && names(fact).all(is_there)
 }
 
-/// Returns the names and numbers of a fact: words with a capital letter, but for the first one, and those with a digit.
+/// Returns the names and numbers of a fact: capitalised words except the first one, and words with a digit.
 fn names(fact: &str) -> impl Iterator<Item = &str> {
     let words = fact.split(|c: char| c.is_whitespace() || ",;:()\"".contains(c));
     let words = words.map(|word| word.trim_end_matches(['.', '!', '?', '\'']).trim_end_matches("'s"));
@@ -89,7 +89,7 @@ fn names(fact: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a text has a piece in it that begins and ends where words do.
+/// Whether a text has a piece in it that begins and ends at word boundaries.
 fn holds(text: &str, piece: &str) -> bool {
     let joins = |a: Option<char>, b: Option<char>| match (a, b) {
         (Some(a), Some(b)) => a.is_alphanumeric() && b.is_alphanumeric() && !is_cjk(a) && !is_cjk(b),

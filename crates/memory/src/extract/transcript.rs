@@ -1,4 +1,4 @@
-//! The part of a conversation that a model may read: the person's own words, and the answers to them as context.
+//! The part of a conversation that a model may read: people's own words, and the answers to them as context.
 //!
 //! Deliberately absent: prompts, tools' output, reminders, injected memory, and other people's words.
 
@@ -11,12 +11,12 @@ use crate::{fact::FactOrigin, text::escape};
 use pudu_store::recall_words;
 use std::collections::HashSet;
 
-/// Maximum length of a turn, in characters; DeerFlow's. A longer one keeps half of it at each end.
+/// Maximum length of a turn, in characters, as in DeerFlow. A longer one keeps half of it at each end.
 const MAX_TURN_CHARS: usize = 1_000;
 const TRUNCATED: &str = "...[truncated]...";
-/// Number of last turns that signals are looked for in; DeerFlow's.
+/// Number of latest turns that are searched for signals, as in DeerFlow.
 const SIGNAL_TURNS: usize = 6;
-/// Whole messages that say nothing to remember; DeerFlow's.
+/// Whole messages without anything to remember, as in DeerFlow.
 const ACKNOWLEDGEMENTS: [&str; 19] = [
     "嗯",
     "ok",
@@ -46,7 +46,7 @@ pub struct Person {
     pub id: String,
     /// Their name.
     pub name: Option<String>,
-    /// Whether the memory is theirs. In a room's own memory that is everybody.
+    /// Whether the memory is theirs. In a room's memory this holds for every person.
     pub is_self: bool,
 }
 
@@ -55,11 +55,11 @@ pub struct Person {
 pub enum SaidBy {
     /// A person.
     Person(Person),
-    /// The agent, with a finished answer: not with calls of tools.
+    /// The agent, with a finished answer instead of tool calls.
     Assistant,
 }
 
-/// One turn of a conversation. Callers hand in nothing else: no prompts, no tools' output.
+/// One turn of a conversation. Callers pass nothing else: no prompts, no tool output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptTurn {
     /// The speaker.
@@ -68,32 +68,32 @@ pub struct TranscriptTurn {
     pub text: String,
     /// Its message's id.
     pub message: Option<String>,
-    /// Whether the conversation does not show it: reminders, injected context.
+    /// Whether it is not displayed in the conversation: reminders, injected context.
     pub hidden: bool,
-    /// Whether it is a person's answer to a question of the agent, which counts though it is hidden.
+    /// Whether it is a person's answer to a question of the agent, which counts even if it is hidden.
     pub answers_question: bool,
-    /// Whether it is somebody else's text that was passed on.
+    /// Whether it is another author's text, forwarded by the person.
     pub forwarded: bool,
 }
 
-/// A person's words that a fact may rest on.
+/// A person's words that can support a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnLine {
     /// The sentences in which they state something.
     pub(super) statements: Vec<String>,
-    /// The same as one text, as it is compared.
+    /// The same as one text, normalized for comparison.
     pub(super) evidence: String,
-    /// All of the person's own words, as they are compared.
+    /// All of the person's own words, normalized for comparison.
     pub(super) whole: String,
-    /// All words of the statements, as recall knows them.
+    /// The recall words of the statements.
     pub(super) stated: HashSet<String>,
-    /// All words that they wrote, also in questions and requests.
+    /// The recall words of everything that they wrote, including questions and requests.
     pub(super) spoken: HashSet<String>,
     pub(super) origin: FactOrigin,
 }
 
 impl OwnLine {
-    /// `parts` are what of a message is read.
+    /// Creates a line from the `parts` of a message that are read.
     fn new(text: &str, parts: &[String], origin: FactOrigin) -> Self {
         let mut statements = statements(text);
         statements.retain(|said| parts.iter().any(|part| evidence(part).contains(&evidence(said))));
@@ -119,7 +119,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Makes it of turns. `None` if a person's words or an answer to them are missing, so that there is nothing to learn.
+    /// Builds the transcript from turns. Returns `None` without people's words or without an answer to them: then there
+    /// is nothing to learn.
     #[must_use]
     pub fn of(turns: &[TranscriptTurn]) -> Option<Self> {
         let kept = kept(turns);
@@ -151,7 +152,7 @@ impl Transcript {
         &self.text
     }
 
-    /// Returns what the person does in their last messages.
+    /// Returns the signals of people's latest messages.
     #[must_use]
     pub fn signals(&self) -> &Signals {
         &self.signals
@@ -168,7 +169,7 @@ impl Transcript {
     }
 }
 
-/// Returns the people's own lines among turns, whether anybody answered them or not.
+/// Returns people's own lines among turns, whether or not they were answered.
 pub(super) fn own_lines(turns: &[TranscriptTurn]) -> Vec<OwnLine> {
     let kept = kept(turns);
     let mut own = Vec::new();
@@ -192,7 +193,7 @@ fn push_line(own: &mut Vec<OwnLine>, line: OwnLine, text: &str) {
     own.push(line);
 }
 
-/// Keeps own words and the answers to them. A turn without own words goes with its answers.
+/// Keeps own words and the answers to them. A turn without own words is dropped with its answers.
 fn kept(turns: &[TranscriptTurn]) -> Vec<(&TranscriptTurn, String)> {
     let mut kept = Vec::new();
     let mut heard = false;

@@ -1,4 +1,4 @@
-//! Tables of traps and of honest statements, against a model that believes everything and quotes the words that prove it best.
+//! Tables of traps and of honest statements, for a model that believes everything and quotes the best supporting words.
 
 use super::{
     Extraction, OfferedFacts, Proposal, Transcript, TranscriptTurn,
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 const TRAPS: &str = include_str!("../../../../tests/memory/traps.jsonl");
 const HONEST: &str = include_str!("../../../../tests/memory/honest.jsonl");
-/// Traps whose fact contradicts its quote, with honest statements beside them. `min_refused` and `min_stored` are shares in percent.
+/// Traps whose fact contradicts its quote, with honest statements beside them. `min_refused` and `min_stored` are
+/// percentages.
 struct ClaimTable {
     name: &'static str,
     traps: &'static str,
@@ -47,7 +48,7 @@ macro_rules! claims {
     };
 }
 
-/// The rules are tuned on all tables but the tenth. `docs/memory.md` has the shares that each newer table had before that.
+/// The rules are tuned on all tables but the tenth. `docs/memory.md` has the earlier shares of each newer table.
 const CLAIMS: [ClaimTable; 20] = [
     claims!("English", "", "en", 98.0, 90.0),
     claims!("Chinese", "", "zh", 98.0, 90.0),
@@ -81,7 +82,7 @@ struct Line {
     forwarded: Option<String>,
 }
 
-/// Returns what is quoted best: the whole message, the words nearest to the fact, and those of others.
+/// Returns the best quotes: the whole message, the words nearest to the fact, and other people's words.
 fn quotes(line: &Line) -> Vec<&str> {
     let pieces = line
         .said
@@ -97,7 +98,7 @@ fn stored(line: &Line) -> Vec<String> {
     judged(line, None).0
 }
 
-/// Returns what is stored of a line, beside a fact that is known, and why the rest is refused.
+/// Returns the stored part of a line, given a known fact, and the reasons for the rest.
 fn judged(line: &Line, known: Option<&str>) -> (Vec<String>, Vec<&'static str>) {
     let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
     let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
@@ -115,7 +116,7 @@ fn judged(line: &Line, known: Option<&str>) -> (Vec<String>, Vec<&'static str>) 
     let known = known.map(|text| Fact::new(id, text, FactCategory::Context, 0.9, FactTime::default()));
     document.facts.extend(known);
     let (mut found, mut reasons) = (Vec::new(), Vec::new());
-    // A summary has one quote each time.
+    // Each summary has one quote.
     for (place, quote) in quotes(line).iter().enumerate() {
         let facts = if place == 0 { facts.as_slice() } else { &[] };
         let answer = json!({"user": {"personalContext": summary(quote)}, "history": {}, "newFacts": facts});
@@ -152,7 +153,8 @@ fn of_two_hundred_traps_none_is_stored_and_honest_statements_are() {
     assert!(missed.is_empty(), "statements that were not stored: {missed:?}");
 }
 
-/// Prints the share of lines for which `is_right` holds, for all and for each half, and the other lines. Returns the share of all.
+/// Prints the share of lines that satisfy `is_right`, for all and for each half, and the other lines. Returns the share
+/// of all.
 fn share(name: &str, lines: &[Line], is_right: impl Fn(&Line) -> bool) -> f64 {
     let wrong: Vec<usize> = (0..lines.len()).filter(|at| !is_right(&lines[*at])).collect();
     let percent = |wrong: usize, of: usize| 100.0 * (of - wrong) as f64 / of as f64;

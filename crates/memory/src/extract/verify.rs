@@ -1,11 +1,11 @@
-//! Compares a proposed fact with the statements that it rests on, between the model's proposal and the commit. Pure.
+//! Compares a proposed fact with its supporting statements, between the model's proposal and the commit. Pure.
 //!
-//! Each clause of the fact is compared with the clauses that speak of the same thing: its subject, whether it holds, held
-//! or does not hold, whether it is certain, wanted or only imagined, and which side of a comparison is meant. All of
-//! it has to agree, so a stored fact never contradicts its quote. English and Chinese are judged by words; in any other
-//! language only a whole sentence, copied, is known to say the same.
+//! Each clause of the fact is compared with the clauses about the same thing: its subject, whether it holds, held or
+//! does not hold, whether it is certain, wanted or only imagined, and which side of a comparison is meant. Everything
+//! has to agree, so a stored fact never contradicts its quote. English and Chinese are compared by words; in any other
+//! language only an exact copy of a sentence is accepted.
 //!
-//! Deliberately absent: grammar and meaning. In doubt a fact is refused, with the reason, and the person can say it again.
+//! Deliberately absent: grammar and meaning. In doubt a fact is refused with a reason, and the person can repeat it.
 
 mod clauses;
 mod extent;
@@ -26,13 +26,12 @@ use mood::Mood;
 use pudu_store::recall_words;
 use std::collections::HashSet;
 
-/// Largest difference between two shares of a fact's words that count as equal.
+/// Maximum difference between two shares of a fact's words that count as equal.
 const SAME_SHARE: f64 = 1e-6;
-/// Smallest share of a fact's words with which a statement speaks about the fact.
+/// Minimum share of a fact's words in a statement about it.
 const MIN_SHARE: f64 = 0.34;
 
-/// Checks that a fact says the same as the statements of the message that it was taken from. `quote` is the piece that
-/// the model gave as proof.
+/// Checks that a fact says the same as the statements of its source message. `quote` is the model's proof.
 pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(), RefusedReason> {
     if has_secret(fact) || has_secret(quote) {
         return Err(RefusedReason::Secret);
@@ -56,14 +55,14 @@ fn agree(text: &str, other: &str) -> bool {
     mood.compare(&other_mood).is_ok() && other_mood.compare(&mood).is_ok() && !roles::are_swapped(text, other)
 }
 
-/// Whether a text has no word that a known one does not have, and means no opposite.
+/// Whether a text only has words of a known one and does not mean the opposite.
 pub(super) fn restates(text: &str, known: &str) -> bool {
     let (new, old): (HashSet<String>, HashSet<String>) =
         (words(text).into_iter().collect(), words(known).into_iter().collect());
     !new.is_empty() && new.is_subset(&old) && agree(text, known)
 }
 
-/// Checks that a summary says the same as the person's statements, as far as it is not in memory already.
+/// Checks that a summary says the same as the person's statements, apart from what is already in memory.
 pub(super) fn verify_summary(
     summary: &str,
     statements: &[String],
@@ -90,7 +89,7 @@ fn speaks_of(said: &str, fact: &str, quote: &str) -> bool {
     has_quote || Subject::of(fact).share_in(&recall_words(said)) >= MIN_SHARE
 }
 
-/// Accepts a whole sentence, copied.
+/// Accepts an exact copy of a sentence.
 fn verify_copy(fact: &str, about: &[&String]) -> Result<(), RefusedReason> {
     let fact = normalized(fact);
     about.iter().any(|said| normalized(said) == fact).then_some(()).ok_or(RefusedReason::Language)
@@ -109,7 +108,7 @@ fn claims(text: &str) -> Vec<JudgedClause> {
     let mut subject = ClauseSubject::Person;
     let claim = |clause: String| {
         subject = match clauses::subject(&clause) {
-            // "She" is the one who was named.
+            // "She" is the person named before.
             Some(ClauseSubject::Another(None)) if matches!(subject, ClauseSubject::Another(Some(_))) => {
                 subject.clone()
             }
@@ -129,7 +128,7 @@ fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result
     let shares: Vec<f64> = said.iter().map(|claim| subject.share_in(&recall_words(&claim.text))).collect();
     let best = shares.iter().copied().fold(0.0, f64::max);
     if best <= 0.0 {
-        // A part without a word of the person's: the share of words of the whole fact is another rule's.
+        // A part without any of the person's words: another rule checks the share of words of the whole fact.
         return Ok(());
     }
     let mut nearest: Vec<&JudgedClause> = said
@@ -138,13 +137,13 @@ fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result
         .filter(|(_, share)| **share >= best - SAME_SHARE)
         .map(|(claim, _)| claim)
         .collect();
-    // Of clauses that have as many of its words, those with its last word have its object.
+    // Of clauses with equally many of its words, the ones with its last word have its object.
     let has_object =
         |claim: &JudgedClause| last.as_ref().is_some_and(|last| recall_words(&claim.text).contains(last));
     if nearest.iter().any(|claim| has_object(claim)) {
         nearest.retain(|claim| has_object(claim));
     }
-    // A clause that is copied whole is the one that is meant.
+    // An exact copy of a clause takes precedence.
     let is_copy =
         |claim: &JudgedClause| share_of_words(&part.text, std::iter::once(claim.text.as_str())) >= 1.0;
     if nearest.iter().any(|claim| is_copy(claim)) {
@@ -159,7 +158,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     }
     frame::check(&part.text, fact, &said.text, said.subject == ClauseSubject::Person)?;
     extent::compare(&part.text, &said.text)?;
-    // A negation behind "and" is of something else: "I grew up here and feet mean nothing to me".
+    // A negation after "and" belongs to something else: "I grew up here and feet mean nothing to me".
     let heard = cut_behind_and(&part.text, &said.text);
     let mut mood = Mood::of(heard);
     mood.unreal |= said.mood.unreal;
@@ -167,7 +166,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     if roles::are_swapped(&part.text, &said.text) { Err(RefusedReason::Opposite) } else { Ok(()) }
 }
 
-/// Returns a clause up to the "and" that follows the last word of the fact in it.
+/// Returns a clause up to the "and" after the last word of the fact in it.
 fn cut_behind_and<'t>(part: &str, said: &'t str) -> &'t str {
     let subject = Subject::of(part);
     let has = |text: &str| subject.share_in(&recall_words(text)) > 0.0;

@@ -1,4 +1,4 @@
-//! The files below one user's folder. No link leads out of it, and a file that is written is there whole or not at all.
+//! The files below one user's folder. Links that lead out are not followed, and files are written atomically.
 
 use crate::{error::MemoryError, scope::MemoryScope};
 use cap_std::{
@@ -18,13 +18,13 @@ const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 pub(crate) struct UserFolder {
     dir: Dir,
     path: PathBuf,
-    /// Number of steps until the disk fails for good, which is how a test kills a writer.
+    /// Number of steps until the disk fails permanently, with which tests interrupt a writer.
     #[cfg(test)]
     pub(super) steps_left: std::cell::Cell<Option<u32>>,
 }
 
 impl UserFolder {
-    /// Opens a user's folder. `None` if there is none.
+    /// Opens a user's folder. Returns `None` if it does not exist.
     pub(crate) fn open(home: &Path, user: &UserId) -> Result<Option<Self>, MemoryError> {
         let path = home.join("users").join(user.as_str());
         let open = || Dir::open_ambient_dir(home, ambient_authority())?.open_dir(relative(user));
@@ -35,7 +35,7 @@ impl UserFolder {
         }
     }
 
-    /// Opens a user's folder, and makes it if there is none.
+    /// Opens a user's folder, creating it if necessary.
     pub(crate) fn create(home: &Path, user: &UserId) -> Result<Self, MemoryError> {
         let path = home.join("users").join(user.as_str());
         let open = || {
@@ -69,7 +69,7 @@ impl UserFolder {
         Ok(file.into_std())
     }
 
-    /// Reads a file. `None` if there is none.
+    /// Reads a file. Returns `None` if it does not exist.
     pub(crate) fn read(&self, file: impl AsRef<Path>) -> Result<Option<Vec<u8>>, MemoryError> {
         let file = file.as_ref();
         self.read_up_to(file, MAX_FILE_BYTES).map_err(MemoryError::io(self.path(file)))
@@ -94,17 +94,17 @@ impl UserFolder {
         Ok(Some(bytes))
     }
 
-    /// Whether there is a file or folder.
+    /// Whether a file or folder exists.
     pub(crate) fn exists(&self, file: impl AsRef<Path>) -> bool {
         self.dir.symlink_metadata(file).is_ok()
     }
 
-    /// Whether there is a file, and not a folder.
+    /// Whether a file exists that is not a folder.
     pub(crate) fn is_file(&self, file: impl AsRef<Path>) -> bool {
         self.dir.symlink_metadata(file).is_ok_and(|meta| !meta.is_dir())
     }
 
-    /// Lists the names in a folder, sorted. A folder that is not there is empty.
+    /// Lists the names in a folder, sorted. A missing folder is empty.
     pub(crate) fn list(&self, folder: impl AsRef<Path>) -> Result<Vec<String>, MemoryError> {
         let folder = folder.as_ref();
         let names = || -> io::Result<Vec<String>> {
@@ -145,7 +145,7 @@ impl UserFolder {
         self.dir.create_dir_all(folder)
     }
 
-    /// Moves a file into its place, durably, and makes the folder for it.
+    /// Moves a file to its destination, durably, creating its folder if necessary.
     pub(super) fn place(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.step()?;
         if let Some(folder) = to.parent() {
@@ -155,7 +155,7 @@ impl UserFolder {
         self.sync(to.parent())
     }
 
-    /// Removes a file, durably. One that is not there is no failure.
+    /// Removes a file, durably. A missing file is not an error.
     pub(super) fn remove(&self, file: &Path) -> io::Result<()> {
         self.step()?;
         match self.dir.remove_file(file) {
@@ -165,7 +165,7 @@ impl UserFolder {
         }
     }
 
-    /// Removes a folder with everything in it. One that is not there is no failure.
+    /// Removes a folder with its contents. A missing folder is not an error.
     pub(super) fn remove_folder(&self, folder: &Path) -> io::Result<()> {
         self.step()?;
         match self.dir.remove_dir_all(folder) {
@@ -213,7 +213,7 @@ pub(crate) fn facts_folder(agent: &str) -> PathBuf {
     Path::new("agents").join(agent).join("facts")
 }
 
-/// Returns the folder of what is known about an agent's facts.
+/// Returns the folder of the metadata of an agent's facts.
 pub(crate) fn metadata_folder(agent: &str) -> PathBuf {
     Path::new("agents").join(agent).join(".metadata")
 }
@@ -240,7 +240,7 @@ pub(crate) mod tests {
         STEPS.get()
     }
 
-    /// Lets the disk fail for good after so many steps, for folders that this thread opens.
+    /// Makes the disk fail permanently after a number of steps, for folders that this thread opens.
     pub(crate) fn kill_after(steps: Option<u32>) {
         STEPS.set(steps);
     }

@@ -1,6 +1,6 @@
-//! Changes of several files, whole or not at all, in DeerFlow's way: what is replaced is copied aside, a journal says so
-//! (`prepared`), the files change, the journal says that they did (`committed`), and both go. Whoever opens the folder next
-//! and finds `prepared` puts the copies back. Either program can clean up after the other.
+//! Atomic changes of several files, as in DeerFlow: the old files are copied aside, a journal records that
+//! (`prepared`), the files change, the journal records that (`committed`), and copies and journal are removed. The next
+//! program to open the folder restores the copies if it finds `prepared`. Either program can clean up after the other.
 
 use super::folder::UserFolder;
 use crate::error::MemoryError;
@@ -17,7 +17,7 @@ const JOURNAL: &str = ".memory.journal.json";
 const RECOVERY: &str = ".recovery";
 pub(crate) const MANIFEST: &str = "memory.json";
 
-/// The journal. All but `files` is DeerFlow's.
+/// The journal. All keys but `files` are DeerFlow's.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Journal {
@@ -33,7 +33,7 @@ struct Journal {
     fact_ids: Vec<String>,
     #[serde(default)]
     old_entries: IndexMap<String, OldEntry>,
-    /// All files that change; DeerFlow knows facts and the manifest alone.
+    /// All files that change; DeerFlow only knows facts and the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     files: Option<Vec<JournalFile>>,
 }
@@ -46,13 +46,13 @@ struct OldEntry {
 #[derive(Serialize, Deserialize)]
 struct JournalFile {
     path: String,
-    /// Name of its copy; none if the file is new.
+    /// Name of its copy; `None` if the file is new.
     backup: Option<String>,
 }
 
-/// Changes of files, to be made together.
+/// Changes of files, to be made atomically.
 pub(crate) struct FileTransaction {
-    /// Agent whose facts change, if it is one alone.
+    /// Agent whose facts change, if there is only one.
     agent: String,
     /// Revision before and after.
     revisions: (u64, u64),
@@ -72,7 +72,7 @@ impl FileTransaction {
         self.files.insert(file, None);
     }
 
-    /// Makes the changes. After a failure everything is as before, at the latest when the folder is opened again.
+    /// Makes the changes. After a failure the old state is restored, at the latest when the folder is opened again.
     pub(crate) fn commit(self, folder: &UserFolder) -> Result<(), MemoryError> {
         if self.files.is_empty() {
             return Ok(());
@@ -106,12 +106,12 @@ impl FileTransaction {
         }
         journal.state = "committed".to_owned();
         write_journal(folder, &journal, &aside)?;
-        // The change holds from here on, so that a failure to clean up is none: the next to open the folder does it.
+        // The change is now permanent, so a failure to clean up is ignored: the next opening of the folder does it.
         clean_up(folder, &aside).ok();
         Ok(())
     }
 
-    /// Copies what is replaced, and says in a journal what it was.
+    /// Copies the files to be replaced, and returns a journal that lists them.
     fn copy_aside(&self, folder: &UserFolder, aside: &Path) -> Result<Journal, MemoryError> {
         let mut journal = Journal {
             agent_name: Some(self.agent.clone()),
@@ -163,7 +163,7 @@ fn write_journal(folder: &UserFolder, journal: &Journal, aside: &Path) -> Result
     write().map_err(MemoryError::io(folder.path(JOURNAL)))
 }
 
-/// Removes the journal, and only then the copies: a journal without its copies could not be taken back.
+/// Removes the journal before the copies: a journal without copies could not be rolled back.
 fn clean_up(folder: &UserFolder, aside: &Path) -> io::Result<()> {
     folder.remove(Path::new(JOURNAL))?;
     folder.remove_folder(aside)?;
@@ -171,7 +171,7 @@ fn clean_up(folder: &UserFolder, aside: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finishes or takes back what a writer that was killed left behind. The caller holds the lock.
+/// Finishes or rolls back the change of an interrupted writer. The caller holds the lock.
 pub(crate) fn recover(folder: &UserFolder) -> Result<(), MemoryError> {
     let path = || folder.path(JOURNAL);
     if let Some(bytes) = folder.read(JOURNAL)? {
@@ -191,7 +191,7 @@ pub(crate) fn recover(folder: &UserFolder) -> Result<(), MemoryError> {
     sweep(folder)
 }
 
-/// Removes copies that no journal speaks of: their writer was killed before it changed anything.
+/// Removes copies without a journal: their writer was interrupted before it changed anything.
 fn sweep(folder: &UserFolder) -> Result<(), MemoryError> {
     if !folder.exists(RECOVERY) {
         return Ok(());
@@ -223,7 +223,7 @@ fn roll_back(folder: &UserFolder, journal: &Journal, aside: &Path) -> Result<(),
     Ok(())
 }
 
-/// Lists the files that changed, each with the name of its copy.
+/// Lists the changed files, each with the name of its copy.
 fn old_files(
     folder: &UserFolder,
     journal: &Journal,
@@ -244,7 +244,7 @@ fn old_files(
     Ok(listed)
 }
 
-/// Reads what DeerFlow's journal means: facts without an old entry are new; a copy that is missing changes nothing.
+/// Interprets DeerFlow's journal: facts without an old entry are new; a missing copy changes nothing.
 fn deerflow_files(folder: &UserFolder, journal: &Journal, aside: &Path) -> Vec<(PathBuf, Option<String>)> {
     let mut files = Vec::new();
     if folder.exists(aside.join(MANIFEST)) {
@@ -265,14 +265,14 @@ fn deerflow_files(folder: &UserFolder, journal: &Journal, aside: &Path) -> Vec<(
     files
 }
 
-/// Whether a file is an agent's fact, as it counts for DeerFlow.
+/// Whether a file is a fact of an agent by DeerFlow's rules.
 fn is_fact(file: &Path) -> bool {
     let mut parts = file.components().map(Component::as_os_str);
     let at = [parts.next(), parts.nth(1)].map(|part| part.and_then(|part| part.to_str()).unwrap_or_default());
     at == ["agents", "facts"] && file.extension().is_some_and(|ending| ending == "md")
 }
 
-/// Whether a path is one plain name.
+/// Whether a path is a single plain name.
 fn is_plain(path: &Path) -> bool {
     let mut parts = path.components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))

@@ -8,7 +8,7 @@ use std::{
 };
 
 const LOCK_FILE: &str = ".memory.lock";
-/// Pause between two tries; DeerFlow's.
+/// Pause between two attempts, as in DeerFlow.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The lock, held until it is dropped.
@@ -17,7 +17,7 @@ pub(crate) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Waits for the lock. The clock here measures the wait alone.
+    /// Waits for the lock. The clock is only used to measure the wait.
     pub(crate) fn acquire(folder: &UserFolder, timeout: Duration) -> Result<Self, MemoryError> {
         let file = folder.lock_file(LOCK_FILE)?;
         let path = || folder.path(LOCK_FILE);

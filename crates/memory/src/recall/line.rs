@@ -1,30 +1,30 @@
-//! Writes a fact or a turn as one line.
+//! Renders a fact or a turn as one line.
 
 use crate::{inject::fact_head, time::FactTime};
 use jiff::{Timestamp, tz::TimeZone};
 use pudu_store::RecallHit;
 
-/// A fact, as far as it is shown.
+/// The displayed fields of a fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecallableFact<'f> {
     /// Its id, as it was indexed.
     pub id: &'f str,
     /// Its category.
     pub category: &'f str,
-    /// How sure it is, from 0 to 1.
+    /// Its confidence, from 0 to 1.
     pub confidence: f64,
     /// Its content.
     pub text: &'f str,
-    /// The moment when it was last said.
+    /// Time when it was last stated.
     pub at: FactTime,
-    /// The name of the person who said it, in a room's memory.
+    /// The name of its author, in a room's memory.
     pub author: Option<&'f str>,
 }
 
-/// A longer text is cut: one giant does not take the place of everything else.
+/// Maximum length of a line, in characters, so that one text does not use up the budget.
 const MAX_LINE_CHARS: usize = 800;
 
-/// Returns `- [category | 0.95 | 2026-03-01] text`, in a room with the name of its person before the text.
+/// Returns `- [category | 0.95 | 2026-03-01] text`, in a room with the author's name before the text.
 pub(super) fn fact(fact: &RecallableFact<'_>) -> String {
     let name = fact.author.map(|name| format!("{}: ", plain(name))).unwrap_or_default();
     let head = fact_head(&plain(fact.category), fact.confidence, fact.at);
@@ -41,7 +41,7 @@ pub(super) fn turn(hit: &RecallHit, zone: &TimeZone) -> String {
     }
 }
 
-/// Returns a text as it can stand in one line between tags, whose end it cannot pretend to be.
+/// Returns a text that is safe on one line between tags: it cannot imitate their end.
 fn plain(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = words.collect::<Vec<_>>().join(" ");

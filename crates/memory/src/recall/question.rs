@@ -1,13 +1,13 @@
-//! Whether a question is about the person, so that memory may know the answer, or about the world.
+//! Whether a question is about the person, so that memory may have the answer, or about the world.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
 /// Patterns of questions.
 struct QuestionRules {
-    /// Asks how to do something: "how do I", "我该".
+    /// A request for instructions: "how do I", "我该".
     how_to: Regex,
-    /// Speaks of the person, or of an earlier conversation.
+    /// Mentions the person, or an earlier conversation.
     own: Regex,
     /// Has a word of a language whose questions are distinguished.
     known: Regex,
@@ -27,7 +27,7 @@ static RULES: LazyLock<Option<QuestionRules>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a question is about the person. One in a language other than English and Chinese may be.
+/// Whether a question is about the person. One in a language other than English and Chinese counts as such.
 pub(super) fn is_personal(question: &str) -> bool {
     let Some(rules) = RULES.as_ref() else { return true };
     let plain = question.replace('\u{2019}', "'");

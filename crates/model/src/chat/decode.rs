@@ -1,4 +1,4 @@
-//! The wire's reply as deltas.
+//! Decodes the wire's reply to deltas.
 
 mod chunk;
 mod details;
@@ -23,15 +23,15 @@ use pudu_base::{Delta, Finish, ModelError, ProviderParts, ToolCall, Usage};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Reads the chunks of one reply, or the one document of a server that does not stream.
+/// Decodes the chunks of one reply, or the single document of a server that does not stream.
 #[derive(Debug, Default)]
 pub(super) struct ChunkDecoder {
     origin: String,
-    /// Reader of calls that are written as text, for the engine that writes them so.
+    /// Parser of calls in the text, for the engine that writes them there.
     text_calls: Option<TextCalls>,
     split: ThinkSplitter,
     calls: PartialCalls,
-    /// Parts of calls that the provider wants back, by the call's place.
+    /// Call data that the provider expects back, by the call's index.
     call_extras: BTreeMap<usize, Value>,
     details: ReasoningDetails,
     usage: Option<Usage>,
@@ -53,7 +53,7 @@ impl ChunkDecoder {
     }
 
     fn choice(&mut self, choice: CompletionChoice, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        // The choices of a whole reply carry `message` where those of a stream carry `delta`.
+        // The choices of a complete reply contain `message` instead of `delta`.
         let is_whole = choice.message.is_some();
         if let Some(usage) = choice.usage {
             self.usage.get_or_insert(usage.into());
@@ -77,7 +77,7 @@ impl ChunkDecoder {
             detailed.push_str(&self.details.push(detail)?);
         }
         let (mut thoughts, words) = part.content.map(chunk::split_content).unwrap_or_default();
-        // Gateways send the same thoughts under several names.
+        // Gateways send the same thoughts in several fields.
         let names = [part.reasoning_content.as_ref(), part.reasoning.as_ref()];
         let thought = names.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
         thoughts.insert_str(0, thought.unwrap_or(&detailed));
@@ -145,13 +145,13 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// Judges an error inside the stream. OpenRouter reports a used output budget as an error behind the finish reason
-    /// that says the same.
+    /// Handles an error inside the stream. OpenRouter reports an exhausted output limit as an error after the finish
+    /// reason that reports the same.
     fn failed(&self, error: ModelError) -> Result<(), ModelError> {
         if self.finish == Some(Finish::Length) { Ok(()) } else { Err(error) }
     }
 
-    /// Ends the reply, once it is known how.
+    /// Ends the reply once its finish reason is known.
     fn conclude(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let Some(mut finish) = self.finish.filter(|_| !self.done) else { return Ok(()) };
         self.done = true;
@@ -198,7 +198,7 @@ impl EventDecoder for ChunkDecoder {
             return Ok(());
         }
         if data == "[DONE]" {
-            // A server that ends properly but gave no reason has said all that it had to say.
+            // A server that ends properly without a reason has sent everything.
             self.finish.get_or_insert(Finish::Complete);
             return self.conclude(out);
         }
@@ -208,7 +208,7 @@ impl EventDecoder for ChunkDecoder {
         let mut chunk: Chunk = wire::read(data)?;
         let usage = chunk.usage.take().or(chunk.x_groq.take().and_then(|groq| groq.usage));
         if let Some(usage) = usage {
-            // Each report is the whole so far.
+            // Each report is a running total.
             self.usage = Some(usage.into());
         }
         if let Some(error) = chunk.failure() {
@@ -222,7 +222,7 @@ impl EventDecoder for ChunkDecoder {
     }
 
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        // Some servers close after the finish reason without the last marker.
+        // Some servers close the connection after the finish reason without the end marker.
         self.conclude(out)?;
         if self.done { Ok(()) } else { Err(cut()) }
     }

@@ -1,4 +1,4 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole.
 //! [`Human::told`](pudu_base::Human::told) marks the authors.
 
 use super::decode::DETAILS;
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-/// Writes a request's body: our keys, and the operator's over them.
+/// Writes a request's body: our keys, overridden by the operator's.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let writing =
         MessageWriting { dialect: &settings.dialect, model: &settings.name, origin: settings.origin() };
@@ -28,7 +28,7 @@ pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::R
     wire::written(&Body { model, messages, tools, stream: true, extra })
 }
 
-/// Returns the keys besides messages and tools.
+/// Returns the keys other than messages and tools.
 fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let (dialect, thinking) = (&settings.dialect, &settings.thinking);
     let mut options = Map::new();
@@ -50,12 +50,12 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     options
 }
 
-/// Returns the fields that limit a reply, the provider's own first.
+/// Returns the fields that limit a reply, with the provider's field first.
 fn limit_keys(dialect: &Dialect) -> [&'static str; 3] {
     [dialect.limit_field, "max_tokens", "max_completion_tokens"]
 }
 
-/// Returns how many tokens a reply may have.
+/// Returns the maximum number of tokens of a reply.
 pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
     limit::limit(&options(settings, request), &limit_keys(&settings.dialect))
 }
@@ -68,7 +68,7 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<WireTools<'a>>,
-    /// The last field, so that the bytes before it are always the same.
+    /// The last field, so that the bytes before it never change.
     messages: WireMessages<'a>,
 }
 
@@ -95,7 +95,7 @@ impl Serialize for WireMessages<'_> {
             seq.serialize_element(&writing.message(message))?;
         }
         if !request.images.is_empty() {
-            // A tool's result is text on this wire, so the images that a tool shows come from the user.
+            // Tool results are text on this wire, so images from tools are sent as user messages.
             seq.serialize_element(&WireMessage::Pictures { role: "user", content: shown(&request.images) })?;
         }
         seq.end()
@@ -156,11 +156,11 @@ enum WireMessage<'a> {
         content: Cow<'a, str>,
     },
     Assistant {
-        /// Null where there are only calls; some servers refuse an empty string there.
+        /// Null if there are only calls; some servers refuse an empty string.
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
-        /// The model's thoughts, under the provider's name for them.
+        /// The model's thoughts, in the provider's field.
         #[serde(flatten)]
         thoughts: Option<BTreeMap<&'static str, &'a str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,7 +190,7 @@ struct ImageUrl {
     url: String,
 }
 
-/// Writes images, each behind its name.
+/// Encodes images, each after its name.
 fn shown(pictures: &[ModelImage]) -> Vec<WirePart<'_>> {
     let parts = |ModelImage { image, bytes }: &'_ ModelImage| {
         let url = format!("data:{};base64,{}", image.mime, BASE64_STANDARD.encode(bytes));
@@ -207,7 +207,7 @@ struct WireCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
     function: WireFunction<'a>,
-    /// Extra content that the provider sent with the call and wants back.
+    /// Data that the provider sent with the call and expects back.
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a Value>,
 }

@@ -1,8 +1,8 @@
-//! Calls that an engine writes into its text, as Huawei's MindIE does: `<tool_call>` around `<function=NAME>` and
-//! `<parameter=KEY>` blocks, or around a JSON object with `name` and `arguments`.
+//! Parses calls that an engine writes into its text, such as Huawei's MindIE: `<tool_call>` around `<function=NAME>`
+//! and `<parameter=KEY>` blocks, or around a JSON object with `name` and `arguments`.
 //!
-//! Only replies of providers whose dialect has such calls are read like this: in other providers' texts such marks are
-//! words.
+//! Only replies of providers whose dialect has such calls are parsed this way: for other providers such tags are
+//! ordinary text.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError, ToolCall};
@@ -14,7 +14,7 @@ const CLOSE: &str = "</tool_call>";
 /// Maximum size of the calls, in bytes.
 const MAX_CALL_BYTES: usize = 16 * 1024 * 1024;
 
-/// Text on its way, parted into words and calls.
+/// Text being split into words and calls.
 #[derive(Debug, Default)]
 pub(super) struct TextCalls {
     /// Text that may belong to a call.
@@ -22,7 +22,7 @@ pub(super) struct TextCalls {
 }
 
 impl TextCalls {
-    /// Takes more text and returns the words that are certain by now.
+    /// Adds text and returns the words that are certain to be no call.
     ///
     /// # Errors
     /// When the calls are too large.
@@ -43,7 +43,7 @@ impl TextCalls {
         Ok((!words.is_empty()).then_some(words))
     }
 
-    /// Ends the text and returns the words that are left and the calls.
+    /// Ends the text and returns the remaining words and the calls.
     pub(super) fn end(self, finish: Finish) -> (Option<String>, Vec<ToolCall>) {
         let mut calls = Vec::new();
         let mut words = String::new();
@@ -74,14 +74,14 @@ fn read(text: &str, at: usize, is_closed: bool) -> ToolCall {
     ToolCall { id: format!("call-{at}").into(), name, args: Value::Object(args), garbled }
 }
 
-/// Reads `{"name": …, "arguments": {…}}`.
+/// Parses `{"name": …, "arguments": {…}}`.
 fn json_call(text: &str) -> Option<(String, Map<String, Value>)> {
     let call = json::parse(text.trim().as_bytes()).ok()?;
     let args = call.get("arguments").or(call.get("parameters"))?.as_object()?.clone();
     Some((call.get("name")?.as_str()?.to_owned(), args))
 }
 
-/// Reads `<function=NAME><parameter=KEY>value</parameter>…</function>`.
+/// Parses `<function=NAME><parameter=KEY>value</parameter>…</function>`.
 fn block_call(text: &str) -> Option<(String, Map<String, Value>)> {
     let (name, mut rest) = text.split_once("<function=")?.1.split_once('>')?;
     let mut args = Map::new();
@@ -93,7 +93,7 @@ fn block_call(text: &str) -> Option<(String, Map<String, Value>)> {
     Some((name.trim().to_owned(), args))
 }
 
-/// Reads a parameter: JSON where it is a number, a list or the like, else words.
+/// Parses a parameter: as JSON if it is a number, list or similar, otherwise as text.
 fn plain(value: &str) -> Value {
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);

@@ -1,6 +1,6 @@
-//! The wire's reply as deltas. A stream has no last event, and parts may follow a finish reason: a reply is whole when
-//! its bytes end and a reason was reported, or a refusal of the prompt. Of 241 recorded streams four had neither; those
-//! count as cut, and are asked for again.
+//! Decodes the wire's reply to deltas. A stream has no final event, and parts may follow a finish reason: a reply is
+//! complete when its bytes end after a finish reason or a refusal of the prompt. Of 241 recorded streams four had
+//! neither; such a reply counts as truncated and is retried.
 
 mod arguments;
 mod chunk;
@@ -24,18 +24,18 @@ use pudu_base::{Delta, Finish, ModelError, Usage};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Maximum size of the chunks whose parts are kept as they are, in bytes.
+/// Maximum size of the chunks whose parts are kept unchanged, in bytes.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Reads the chunks of one reply, or the one document of a server that does not stream.
+/// Decodes the chunks of one reply, or the single document of a server that does not stream.
 #[derive(Debug, Default)]
 pub(super) struct ContentDecoder {
     origin: String,
     calls: PartialCalls,
     call_count: u64,
-    /// The call whose arguments come in pieces.
+    /// The call whose arguments are arriving in pieces.
     streamed: Option<StreamedCall>,
-    /// Places of calls whose arguments did not come to their end.
+    /// Indexes of calls with incomplete arguments.
     unfinished: BTreeSet<usize>,
     order: ReplyOrder,
     paragraphs: Paragraphs,
@@ -86,7 +86,7 @@ impl ContentDecoder {
             out.extend(thought.map(Delta::Reasoning));
             return if part.signature.is_some() { self.keep(part.into_raw(), bytes) } else { Ok(()) };
         }
-        // Images do not go back: they are large.
+        // Images are not sent back: they are large.
         if let Some(data) = part.rest.get("inlineData") {
             self.media.take(data["data"].as_str().unwrap_or_default(), out);
             return Ok(());
@@ -129,10 +129,10 @@ impl ContentDecoder {
         }
     }
 
-    /// Reads a call, or a piece of one.
+    /// Adds a call, or a piece of one.
     fn call(&mut self, call: FunctionCallPart, signature: Option<String>) -> Result<(), ModelError> {
         if self.streamed.as_ref().is_some_and(|open| open.is_followed_by(&call)) {
-            // One that was not ended before another begins will not be.
+            // A call that is still open when another begins stays incomplete.
             self.end_streamed(false)?;
         }
         if !call.is_piece() && self.streamed.is_none() {
@@ -197,7 +197,7 @@ impl ContentDecoder {
     }
 }
 
-/// Returns those fields that are there.
+/// Returns the fields that are present.
 fn extra<const N: usize>(fields: [(&str, Option<String>); N]) -> Option<Value> {
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
     let fields: Map<String, Value> = fields.collect();

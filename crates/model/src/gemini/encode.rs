@@ -1,5 +1,5 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
-//! repeats the bytes of the one before it.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole. Each request
+//! repeats the bytes of the previous one.
 
 use super::{
     decode::SIGNATURE,
@@ -18,11 +18,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap};
 
-/// The signature of calls that have none because another provider or an older version made them. Google documents it
-/// for just that; Gemini 3 refuses a call without any.
+/// Signature for calls without one, made by another provider or an older version. Google documents it for this purpose;
+/// Gemini 3 refuses unsigned calls.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Writes a request's body: our keys, and the operator's over them.
+/// Writes a request's body: our keys, overridden by the operator's.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut options = options(settings, request);
     for ours in ["contents", "tools", "systemInstruction", "system_instruction", "model", "stream"] {
@@ -51,7 +51,7 @@ struct GenerateBody<'a> {
     tools: Option<[Declarations<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<SystemInstruction<'a>>,
-    /// The last field, so that the bytes before it are always the same.
+    /// The last field, so that the bytes before it never change.
     #[serde(serialize_with = "write_contents")]
     contents: Vec<SideTurn<TurnPart<'a>>>,
 }
@@ -95,7 +95,7 @@ enum TurnPart<'a> {
     Response {
         function_response: FunctionResponse<'a>,
     },
-    /// A part of Google's, as it came.
+    /// An unchanged part of Google's reply.
     Kept(&'a Value),
 }
 
@@ -108,7 +108,7 @@ struct InlineData<'a> {
 
 #[derive(Serialize)]
 struct GeminiCall<'a> {
-    /// The id, where Google gave one; not all its servers know the field.
+    /// The ID, if Google set one; not all of its servers know the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
@@ -123,7 +123,7 @@ struct FunctionResponse<'a> {
     response: ResultText<'a>,
 }
 
-/// A result. Under these names Google's models look for it; as text it cannot hold a word that the API refuses.
+/// A result. Google's models expect these keys; as plain text it cannot contain a word that the API refuses.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ResultText<'a> {
@@ -141,7 +141,7 @@ struct Declarations<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    /// None for a tool without arguments: an object without properties is refused.
+    /// `None` for a tool without arguments: an object without properties is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Cow<'a, Value>>,
 }
@@ -158,7 +158,7 @@ fn tools<'a>(specs: &'a [std::sync::Arc<ToolSpec>], dialect: &Dialect) -> Option
     (!specs.is_empty()).then(|| [Declarations { function_declarations: declarations.collect() }])
 }
 
-/// Shows images behind the newest message, each behind its name.
+/// Adds images after the newest message, each after its name.
 fn show<'a>(images: &'a [ModelImage], contents: &mut Vec<SideTurn<TurnPart<'a>>>) {
     if images.is_empty() {
         return;
@@ -178,7 +178,7 @@ fn show<'a>(images: &'a [ModelImage], contents: &mut Vec<SideTurn<TurnPart<'a>>>
 struct PartWriter<'a> {
     origin: String,
     needs_signatures: bool,
-    /// Google's ids of calls, by ours.
+    /// Google's call IDs, by ours.
     ids: HashMap<&'a str, &'a str>,
 }
 
@@ -225,7 +225,7 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// Google refuses text without a sign in it, unless it is there for the signature.
+/// Google refuses empty text unless it carries a signature.
 fn words<'a>(text: &'a str, signature: Option<&'a str>) -> Option<TurnPart<'a>> {
     (!text.is_empty() || signature.is_some()).then(|| TurnPart::Text { text: text.into(), signature })
 }
@@ -234,7 +234,7 @@ fn written<'a>(call: &'a ToolCall, id: Option<&'a str>, signature: Option<&'a st
     TurnPart::Call { function_call: GeminiCall { id, name: &call.name, args: &call.args }, signature }
 }
 
-/// Signs the first of the calls that a reply makes side by side: that one must be, and only that one is by Google.
+/// Signs the first of parallel calls: it needs a signature, and Google signs only this one.
 fn sign_first(parts: &mut [TurnPart<'_>]) {
     let first = parts.iter_mut().find_map(|part| match part {
         TurnPart::Call { signature, .. } => Some(signature),

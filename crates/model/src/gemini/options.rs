@@ -1,20 +1,19 @@
-//! The keys of a request besides its system prompt, tools and contents: limits, thinking, and the operator's own keys.
+//! Keys of a request other than its system prompt, tools and contents: limits, thinking, and the operator's own keys.
 //!
-//! The configuration sets the thinking: a `thinkingBudget` for Gemini 2.5, a `thinkingLevel` since Gemini 3;
-//! never both, which Google refuses. An effort becomes the budget or level that Google's table for OpenAI's clients
-//! has for it, and a model that shall not think and has no rule for it thinks as little as it can.
+//! The configuration controls the thinking: a `thinkingBudget` for Gemini 2.5, a `thinkingLevel` since Gemini 3; never
+//! both, which Google refuses. An effort is mapped to a budget or level like in Google's table for OpenAI clients. A
+//! model without a rule for disabled thinking thinks as little as it can.
 
 use crate::{ModelSettings, limit};
 use pudu_base::{Request, Thinking};
 use serde_json::{Map, Value, json};
 
-/// The key of the options of a reply.
+/// Key of the options of a reply.
 const CONFIG: &str = "generationConfig";
-/// The key of the options of thinking, within those of a reply.
+/// Key of the thinking options, within those of a reply.
 const THINKING: &str = "thinkingConfig";
 
-/// Keys as Google's Python client and DeerFlow's configurations write them, and the wire's names within the
-/// configuration of a reply.
+/// Keys of Google's Python client and of DeerFlow's configurations, and the wire's names within the options of a reply.
 const CONFIG_KEYS: [(&str, &str); 11] = [
     ("temperature", "temperature"),
     ("max_tokens", "maxOutputTokens"),
@@ -28,22 +27,22 @@ const CONFIG_KEYS: [(&str, &str); 11] = [
     ("frequency_penalty", "frequencyPenalty"),
     ("response_modalities", "responseModalities"),
 ];
-/// The same for the options of thinking.
+/// The same for the thinking options.
 const THINKING_KEYS: [(&str, &str); 3] = [
     ("thinking_budget", "thinkingBudget"),
     ("thinking_level", "thinkingLevel"),
     ("include_thoughts", "includeThoughts"),
 ];
 
-/// The keys that limit a reply: Google takes both forms.
+/// Keys that limit a reply: Google accepts both.
 const LIMIT_KEYS: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
 
-/// Returns how many tokens a reply may have.
+/// Returns the maximum number of tokens of a reply.
 pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
     limit::limit(options(settings, request).get(CONFIG)?.as_object()?, &LIMIT_KEYS)
 }
 
-/// Returns the keys: ours, and the operator's over them.
+/// Returns the keys: ours, overridden by the operator's.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let mut options = settings.body.clone();
     settings.thinking.apply(request.thinking, &mut options);
@@ -96,12 +95,12 @@ fn set_thinking(settings: &ModelSettings, wanted: Thinking, thinking: &mut Map<S
     }
 }
 
-/// Returns whether a model is one of those before Gemini 3, which think by budgets and check no signatures.
+/// Returns whether a model is older than Gemini 3: it thinks by budgets and checks no signatures.
 pub(super) fn has_budgets(model: &str) -> bool {
     model.contains("gemini-2") || model.contains("gemini-1")
 }
 
-/// Returns a budget that each model of Gemini 2.5 takes, in tokens. The Pro models cannot do without.
+/// Returns a budget that every Gemini 2.5 model accepts, in tokens. The Pro models cannot disable thinking.
 fn budget(model: &str, effort: &str) -> u32 {
     match effort {
         "off" if model.contains("pro") => 128,
@@ -112,7 +111,7 @@ fn budget(model: &str, effort: &str) -> u32 {
     }
 }
 
-/// Returns a level that the model takes: the first of Gemini 3 has two, and `minimal` is for Flash alone.
+/// Returns a level that the model accepts: the first Gemini 3 models have two, and only Flash has `minimal`.
 fn level<'a>(model: &str, effort: &'a str) -> &'a str {
     match effort {
         "off" if model.contains("flash") => "minimal",

@@ -1,4 +1,4 @@
-//! The wire's reply as deltas.
+//! Decodes the wire's reply to deltas.
 
 mod event;
 
@@ -16,16 +16,16 @@ use pudu_base::{Delta, Finish, ModelError, ToolCall, Usage};
 use pudu_net::json;
 use serde_json::{Map, Value};
 
-/// Maximum size of the events whose blocks are kept as they are, in bytes.
+/// Maximum size of the events whose blocks are kept unchanged, in bytes.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of blocks of a reply.
 const MAX_BLOCKS: usize = 10_000;
 
-/// Reads the events of one reply, or the one document of a server that does not stream.
+/// Decodes the events of one reply, or the single document of a server that does not stream.
 #[derive(Debug, Default)]
 pub(super) struct MessageDecoder {
     origin: String,
-    /// The id of the message that is read.
+    /// ID of the current message.
     message: Option<String>,
     blocks: Vec<PartialBlock>,
     paragraphs: Paragraphs,
@@ -38,29 +38,29 @@ pub(super) struct MessageDecoder {
 
 #[derive(Debug)]
 struct PartialBlock {
-    /// Its number in the reply.
+    /// Index in the reply.
     index: u64,
-    /// Whether its end has not come.
+    /// Whether its end has not arrived.
     is_open: bool,
     content: BlockContent,
 }
 
 #[derive(Debug)]
 enum BlockContent {
-    /// Words, and the number of their bytes so far.
+    /// Text, and the number of its bytes so far.
     Words(usize),
-    /// A call: its place among all, and how its arguments came.
+    /// A call: its index, and how its arguments arrived.
     Call { at: usize, arguments: BlockArguments },
-    /// Any other block, which goes back unchanged, and its input as far as it came.
+    /// Any other block, which is sent back unchanged, and its input so far.
     Kept { block: Map<String, Value>, input: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum BlockArguments {
     Missing,
-    /// Whole, with the beginning of the block.
+    /// Complete, at the beginning of the block.
     Given,
-    /// In pieces, which count more.
+    /// In pieces, which take precedence.
     Streamed,
 }
 
@@ -69,8 +69,8 @@ impl MessageDecoder {
         Self { origin: settings.origin(), ..Self::default() }
     }
 
-    /// Begins the message. Gateways send its beginning twice, and some splice another message into an open one: what
-    /// came of the first is then no reply, and a mixture of both would be none either.
+    /// Begins the message. Gateways send its beginning twice, and some insert another message into an open one: then
+    /// neither the first message nor the mixture is a valid reply.
     fn begin(&mut self, message: MessageDocument) -> Result<(), ModelError> {
         self.count(message.usage);
         let id = message.id.unwrap_or_default();
@@ -85,7 +85,7 @@ impl MessageDecoder {
         }
     }
 
-    /// Begins a block, whose event has `bytes` bytes.
+    /// Begins a block whose event has `bytes` bytes.
     fn open(
         &mut self,
         index: u64,
@@ -108,7 +108,7 @@ impl MessageDecoder {
                     ..CallPiece::default()
                 };
                 let at = self.calls.push(piece)?;
-                // Gateways that do not stream arguments send them with the beginning.
+                // Gateways that do not stream arguments send them at the beginning.
                 let whole =
                     block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
                 if let Some(input) = whole {
@@ -193,7 +193,7 @@ impl MessageDecoder {
         Ok(())
     }
 
-    /// Reads a reply that came as one document.
+    /// Decodes a reply that arrived as one document.
     fn whole(&mut self, message: MessageDocument, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         for (index, block) in (0..).zip(message.content.into_iter().flatten()) {
             self.open(index, block, 0, out)?;
@@ -205,7 +205,7 @@ impl MessageDecoder {
         Ok(())
     }
 
-    /// Ends the reply properly; one without a reason has said all that it had to say.
+    /// Ends the reply properly; a reply without a reason is complete.
     fn end_message(&mut self, out: &mut Vec<Delta>) {
         self.finish.get_or_insert(Finish::Complete);
         self.conclude(out);
@@ -226,7 +226,7 @@ impl MessageDecoder {
     }
 }
 
-/// Adds a piece to a block that is kept as it is.
+/// Adds a piece to a block that is kept unchanged.
 fn keep(block: &mut Map<String, Value>, input: &mut String, delta: BlockDelta, data: &str) {
     match delta.kind.as_deref() {
         Some("thinking_delta") => append(block, "thinking", &delta.thinking.unwrap_or_default()),
@@ -234,7 +234,7 @@ fn keep(block: &mut Map<String, Value>, input: &mut String, delta: BlockDelta, d
         Some("signature_delta") => {
             block.insert("signature".to_owned(), delta.signature.unwrap_or_default().into());
         }
-        // Of blocks that are new: each text of the piece is the next of the block's text of that name.
+        // In unknown blocks, each text of the piece continues the block's text of the same name.
         _ => {
             let event = json::parse(data.as_bytes()).unwrap_or_default();
             let texts = event.get("delta").and_then(Value::as_object).into_iter().flatten();
@@ -261,7 +261,7 @@ fn append(block: &mut Map<String, Value>, name: &str, more: &str) {
 }
 
 impl PartialBlock {
-    /// Gives the block its place in the order.
+    /// Records the block's position in the order.
     fn end(self, order: &mut ReplyOrder, calls: &mut [ToolCall]) {
         match self.content {
             BlockContent::Words(bytes) => order.words(bytes, None),
@@ -279,7 +279,7 @@ impl PartialBlock {
                 }
                 let is_signed =
                     block.get("signature").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-                // The provider would refuse a cut part.
+                // The provider would refuse a truncated part.
                 if !self.is_open || is_signed {
                     order.part(block);
                 }
@@ -318,14 +318,14 @@ impl EventDecoder for MessageDecoder {
                 self.whole(wire::read(data)?, out)?;
             }
             "error" => return Err(refusal::in_stream_text(data)),
-            // Pings, and new kinds of events.
+            // Pings, and unknown events.
             _ => {}
         }
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        // Some servers close after the finish reason without the last event.
+        // Some servers close the connection after the finish reason without the last event.
         self.conclude(out);
         if self.done { Ok(()) } else { Err(cut()) }
     }

@@ -1,7 +1,7 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole.
 //!
-//! Each request repeats the bytes of the one before it, but for the marks of the cache: they are behind the newest
-//! turns and move with them. Anthropic compares the content of the blocks, not their marks, so the cache holds.
+//! Each request repeats the bytes of the previous one, except for the cache marks, which follow the newest turns.
+//! Anthropic compares the content of the blocks, not their marks, so the cache stays valid.
 
 use super::options::options;
 use crate::{
@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// How many marks Anthropic takes in a request.
+/// Maximum number of marks in a request that Anthropic accepts.
 const MAX_MARKS: usize = 4;
 
-/// Writes a request's body: our keys, and the operator's over them.
+/// Writes a request's body: our keys, overridden by the operator's.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut options = options(settings, request);
     let model = options.remove("model").unwrap_or_else(|| json!(settings.model));
@@ -49,19 +49,19 @@ struct MessagesBody<'a> {
     tools: Vec<MarkedBlock<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<MarkedBlock<'a>>,
-    /// The last field, so that the bytes before it are always the same.
+    /// The last field, so that the bytes before it never change.
     #[serde(serialize_with = "write_turns")]
     messages: Vec<SideTurn<MarkedBlock<'a>>>,
 }
 
 impl<'a> MessagesBody<'a> {
-    /// Marks for the cache the tools, the system prompt, and with the marks that are left the newest turns from the
-    /// user. Those hold words and results, never thoughts, which cannot be marked.
+    /// Marks the tools and the system prompt for the cache, and the newest user turns with the remaining marks. User
+    /// turns contain text and results, never thoughts, which cannot be marked.
     fn mark(&mut self, rules: CacheRules) {
         if !rules.enabled {
             return;
         }
-        // The operator may have Anthropic place one mark automatically.
+        // The operator may let Anthropic place one mark automatically.
         let mut left = MAX_MARKS - usize::from(self.options.contains_key("cache_control"));
         for block in self.tools.last_mut().into_iter().chain(self.system.last_mut()) {
             block.mark();
@@ -72,7 +72,7 @@ impl<'a> MessagesBody<'a> {
         newest.for_each(MarkedBlock::mark);
     }
 
-    /// Shows images behind the newest message, each behind its name. They are not marked: the next request has others.
+    /// Adds images after the newest message, each after its name. They are not marked: the next request has others.
     fn show(&mut self, images: &'a [ModelImage]) {
         if images.is_empty() {
             return;
@@ -104,7 +104,7 @@ fn write_turns<S: serde::Serializer>(
     }))
 }
 
-/// A block, with the mark of the cache behind it.
+/// A block followed by a cache mark.
 #[derive(Serialize)]
 struct MarkedBlock<'a> {
     #[serde(flatten)]
@@ -154,7 +154,7 @@ enum MessageBlock<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A block of Anthropic's, as it came.
+    /// An unchanged block of Anthropic's reply.
     #[serde(untagged)]
     Kept(&'a Value),
     #[serde(untagged)]
@@ -163,7 +163,7 @@ enum MessageBlock<'a> {
         description: &'a str,
         input_schema: Cow<'a, Value>,
     },
-    /// A tool that runs at the provider, as the operator wrote it.
+    /// A tool that runs at the provider, as configured by the operator.
     #[serde(untagged)]
     OwnTool(Value),
 }
@@ -175,7 +175,7 @@ struct ImageSource<'a> {
     data: String,
 }
 
-/// Writes the tools: those of the operator, which run at the provider, and ours.
+/// Encodes the tools: the operator's, which run at the provider, and ours.
 fn tools<'a>(
     operators: Option<Value>,
     specs: &'a [std::sync::Arc<ToolSpec>],
@@ -193,7 +193,7 @@ fn tools<'a>(
     operators.into_iter().map(MessageBlock::OwnTool).chain(ours).map(Into::into).collect()
 }
 
-/// Drops the alternatives of a whole schema: Anthropic refuses them there, and only there.
+/// Drops the alternatives at the top of a schema: Anthropic refuses them only there.
 fn without_alternatives(schema: Cow<'_, Value>) -> Cow<'_, Value> {
     let refused = ["oneOf", "anyOf", "allOf"];
     if !refused.iter().any(|word| schema.get(word).is_some()) {
@@ -255,7 +255,7 @@ impl BlockWriter<'_> {
     }
 }
 
-/// Anthropic refuses text without words.
+/// Anthropic refuses blank text.
 fn words(text: &str) -> Option<MessageBlock<'_>> {
     (!text.trim().is_empty()).then(|| MessageBlock::Text { text: text.into() })
 }
@@ -265,7 +265,7 @@ fn is_thought(block: &MessageBlock<'_>) -> bool {
     block.get("type").is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking")
 }
 
-/// Drops white space from the end of a thread that ends with the model's words: Anthropic refuses it there.
+/// Trims the end of a thread that ends with the model's text: Anthropic refuses white space there.
 fn end_cleanly(messages: &mut [SideTurn<MarkedBlock<'_>>]) {
     let last = messages.last_mut().filter(|turn| turn.side == TurnSide::Model);
     if let Some(MessageBlock::Text { text }) =

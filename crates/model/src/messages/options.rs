@@ -1,32 +1,32 @@
-//! The keys of a request besides its system prompt, tools and messages: limits, thinking, and the operator's own keys.
+//! Keys of a request other than its system prompt, tools and messages: limits, thinking, and the operator's own keys.
 //!
-//! The configuration sets the thinking: `thinking: {type: adaptive}`, with which today's models decide alone,
-//! or `{type: enabled, budget_tokens: N}` of older ones, where N is at least 1,024 and less than
-//! `max_tokens`. An effort goes to `output_config.effort`, or becomes a budget where thinking goes by budgets.
+//! The configuration controls the thinking: `thinking: {type: adaptive}`, with which current models decide themselves,
+//! or `{type: enabled, budget_tokens: N}` for older ones, where N is at least 1,024 and less than `max_tokens`. An
+//! effort is sent as `output_config.effort`, or mapped to a budget for models with budgets.
 
 use crate::{ModelSettings, limit};
 use pudu_base::Request;
 use serde_json::{Map, Value, json};
 
-/// Default limit of a reply, in tokens: the wire demands one, and each model of Anthropic that is not
-/// retired takes at least 32,000.
+/// Default limit of a reply, in tokens: the wire requires one, and every current model of Anthropic accepts at least
+/// 32,000.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
-/// The least budget for thinking that Anthropic takes, in tokens.
+/// Minimum thinking budget that Anthropic accepts, in tokens.
 const MIN_BUDGET_TOKENS: u64 = 1_024;
-/// As much stays for the reply where a budget makes the default limit too small, in tokens.
+/// Minimum size of the reply besides the thinking budget, in tokens, where the default limit has to be raised.
 const MIN_REPLY_TOKENS: u64 = 4_096;
-/// The share of a reply that thinking has where the configuration has no budget, in percent; DeerFlow's.
+/// Default share of a reply for thinking, in percent, as in DeerFlow.
 const AUTO_BUDGET_PERCENT: u64 = 80;
 
-/// The key that limits a reply.
+/// Key that limits a reply.
 const LIMIT_KEYS: [&str; 1] = ["max_tokens"];
 
-/// Returns how many tokens a reply may have.
+/// Returns the maximum number of tokens of a reply.
 pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
     limit::limit(&options(settings, request), &LIMIT_KEYS)
 }
 
-/// Returns the keys: ours, and the operator's over them.
+/// Returns the keys: ours, overridden by the operator's.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let (rules, most) = (&settings.thinking, request.most.map_or(u64::MAX, u64::from));
     let mut options = Map::new();
@@ -49,7 +49,7 @@ pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String
     options.entry("max_tokens").or_insert_with(|| DEFAULT_MAX_TOKENS.into());
     limit::bound(&mut options, &LIMIT_KEYS, request);
     if thinks(&options) {
-        // Neither may be combined with thinking.
+        // Neither can be combined with thinking.
         options.remove("temperature");
         options.remove("top_k");
     }
@@ -68,7 +68,7 @@ fn set_effort(options: &mut Map<String, Value>, effort: Option<&'static str>) {
     }
 }
 
-/// Sets the budget so that it is allowed, and the limit of the reply with it.
+/// Sets a valid budget and adjusts the limit of the reply.
 fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, auto: bool, most: u64) {
     let limit = options.get("max_tokens").and_then(Value::as_u64).map(|limit| limit.min(most));
     let share = |percent: u64| limit.unwrap_or(DEFAULT_MAX_TOKENS).saturating_mul(percent) / 100;
@@ -88,7 +88,7 @@ fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, au
         limit.unwrap_or_else(|| DEFAULT_MAX_TOKENS.max(wanted.saturating_add(MIN_REPLY_TOKENS)).min(most));
     let budget = if wanted < limit { wanted } else { limit * AUTO_BUDGET_PERCENT / 100 };
     let thinking = if budget < MIN_BUDGET_TOKENS {
-        // So short a reply has no room to think.
+        // Such a short reply has no room for thinking.
         json!({"type": "disabled"})
     } else {
         let mut thinking = options.get("thinking").cloned().unwrap_or_default();
@@ -105,7 +105,7 @@ mod tests {
     use crate::{ThinkingRules, WireKind};
     use pudu_base::Thinking;
 
-    /// Returns the keys of a model that is configured so.
+    /// Returns the keys of a model with this configuration.
     fn keys(max_tokens: Option<u32>, enabled: &Value, thinking: Thinking) -> Value {
         let rules = ThinkingRules {
             supported: true,

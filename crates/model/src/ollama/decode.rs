@@ -1,4 +1,4 @@
-//! The wire's reply as deltas.
+//! Decodes the wire's reply to deltas.
 
 use crate::{
     calls::{CallPiece, PartialCalls},
@@ -11,7 +11,7 @@ use pudu_base::{Delta, Finish, ModelError, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A document as the server writes it. Everything may be missing or null.
+/// A document as sent by the server. Every field may be missing or null.
 #[derive(Deserialize)]
 struct ReplyDocument {
     message: Option<MessagePart>,
@@ -41,7 +41,7 @@ struct OllamaFunctionPart {
     arguments: Option<Value>,
 }
 
-/// Reads the documents of one reply.
+/// Decodes the documents of one reply.
 #[derive(Debug, Default)]
 pub(super) struct DocumentDecoder {
     split: ThinkSplitter,
@@ -76,7 +76,7 @@ impl DocumentDecoder {
         }
     }
 
-    /// Takes a call, which is always whole.
+    /// Adds a call, which is always complete.
     fn call(&mut self, call: OllamaCallPart) -> Result<(), ModelError> {
         let function = call.function.unwrap_or_default();
         let arguments = match function.arguments {
@@ -115,7 +115,7 @@ impl EventDecoder for DocumentDecoder {
         }
         if document.done == Some(true) {
             let finish = finish(document.done_reason.as_deref().unwrap_or_default())?;
-            // A prompt that was in the cache is not counted: its tokens are unknown, which is 0.
+            // A cached prompt is not counted: its tokens are unknown and reported as 0.
             let (input, output) = (document.prompt_eval_count, document.eval_count);
             let usage =
                 (input.or(output).is_some()).then(|| Usage::plain(input.unwrap_or(0), output.unwrap_or(0)));

@@ -1,8 +1,8 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Results of tools
-//! name their tool, and calls have objects as arguments.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole. Tool results
+//! contain the tool's name, and calls have objects as arguments.
 //!
-//! The server silently cuts a prompt that is longer than its window. So each request has the window that it
-//! was fitted into, and the setting to refuse a prompt that does not fit.
+//! The server silently truncates a prompt that exceeds its window. Therefore each request sets the window that it was
+//! fitted to, and the option to refuse a prompt that does not fit.
 
 use crate::{ModelSettings, limit, parts::own_thoughts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keys of an operator's body that belong into `options`: the runner's parameters in Ollama's documents.
+/// Keys of an operator's body that belong to `options`: the runner's parameters in Ollama's documentation.
 const OPTIONS: [&str; 23] = [
     "num_keep",
     "seed",
@@ -38,10 +38,10 @@ const OPTIONS: [&str; 23] = [
     "num_thread",
 ];
 
-/// The parameter that limits a reply.
+/// Parameter that limits a reply.
 const LIMIT_KEYS: [&str; 1] = ["num_predict"];
 
-/// Writes a request's body: our keys, and the operator's over them.
+/// Writes a request's body: our keys, overridden by the operator's.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut extra = extra(settings, request);
     let model = extra.remove("model").unwrap_or_else(|| json!(settings.model));
@@ -113,7 +113,7 @@ struct OllamaCallFunction<'a> {
     arguments: &'a Value,
 }
 
-/// Returns the keys besides messages and tools.
+/// Returns the keys other than messages and tools.
 fn extra(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let (mut extra, mut options) = (Map::new(), Map::new());
     options.insert("num_ctx".to_owned(), settings.window.into());
@@ -132,7 +132,7 @@ fn extra(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     }
     merge(&mut extra, &settings.body);
     thinking.apply(request.thinking, &mut extra);
-    // The name that LangChain has for it.
+    // LangChain's name of the option.
     if let Some(think) = extra.remove("reasoning") {
         extra.insert("think".to_owned(), think);
     }
@@ -150,7 +150,7 @@ fn extra(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     extra
 }
 
-/// Returns how many tokens a reply may have.
+/// Returns the maximum number of tokens of a reply.
 pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
     limit::limit(extra(settings, request).get("options")?.as_object()?, &LIMIT_KEYS)
 }
@@ -172,7 +172,7 @@ fn messages<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaMes
     first.into_iter().chain(messages).chain(shown(&request.images)).collect()
 }
 
-/// Shows images behind the newest message, with their names.
+/// Adds images after the newest message, with their names.
 fn shown(images: &[ModelImage]) -> Option<OllamaMessage<'_>> {
     let paths: Vec<&str> = images.iter().map(|shown| shown.image.path.as_str()).collect();
     let content = paths.join("\n").into();

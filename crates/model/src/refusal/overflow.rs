@@ -1,7 +1,7 @@
-//! Refusals for length. Each provider has its own words for a request that exceeds its model's context, and some of
-//! those words are also in refusals for too many tokens a minute, which are something else.
+//! Errors about the length of a request. Each provider has its own message for a request that exceeds the model's
+//! context, and some are similar to messages about rate limits in tokens per minute, which are different errors.
 
-/// Codes and types that mean it.
+/// Codes and types of the error.
 const CODES: [&str; 8] = [
     "context_length_exceeded",
     "string_above_max_length",
@@ -13,7 +13,7 @@ const CODES: [&str; 8] = [
     "1261",
 ];
 
-/// Words that mean it, in lower case.
+/// Messages of the error, in lower case.
 const SIGNS: [&str; 25] = [
     "context length",
     "context window",
@@ -42,7 +42,7 @@ const SIGNS: [&str; 25] = [
     "输入过长",
 ];
 
-/// Words of a limit on speed or credit.
+/// Messages about a rate limit or credit.
 const LIMITS: [&str; 9] = [
     "rate limit",
     "rate_limit",
@@ -55,12 +55,12 @@ const LIMITS: [&str; 9] = [
     "too many requests",
 ];
 
-/// Returns whether a refusal is about the length of the request; `said` is in lower case.
+/// Returns whether an error is about the length of the request; `said` is in lower case.
 pub(super) fn is_overflow(status: u16, codes: &[String], said: &str) -> bool {
     if codes.iter().any(|code| CODES.contains(&code.as_str())) {
         return true;
     }
-    // A refusal with one of these statuses is about a rate limit or a key, not about length.
+    // An error with one of these statuses is about a rate limit or a key, not about length.
     let speaks_of_length = !matches!(status, 401..=404 | 429 | 529);
     speaks_of_length
         && SIGNS.iter().any(|sign| said.contains(sign))

@@ -1,12 +1,12 @@
-//! Waits that a refusal names in its words: "Please try again in 5.289s", "retry in 1m30s". Some providers send no
-//! header, and an error inside a stream has none.
+//! Retry delays in error messages: "Please try again in 5.289s", "retry in 1m30s". Some providers send no header, and
+//! an error inside of a stream has none.
 
 use std::time::Duration;
 
-/// Words before a wait, in lower case.
+/// Words before a delay, in lower case.
 const SIGNS: [&str; 4] = ["try again in ", "retry in ", "retry after ", "available in "];
 
-/// Returns the wait that a refusal names; `said` is in lower case.
+/// Returns the delay in an error message; `said` is in lower case.
 pub(super) fn named_wait(said: &str) -> Option<Duration> {
     let behind = SIGNS.iter().find_map(|sign| Some(said.split_once(sign)?.1))?;
     let mut rest = behind.trim_start();
@@ -18,7 +18,7 @@ pub(super) fn named_wait(said: &str) -> Option<Duration> {
     wait
 }
 
-/// Reads a number and its unit, and returns the rest.
+/// Parses a number and its unit, and returns the rest.
 fn first_part(text: &str) -> Option<(Duration, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, behind) = text.split_at_checked(digits)?;

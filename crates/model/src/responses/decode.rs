@@ -1,4 +1,4 @@
-//! The wire's reply as deltas. Items are known by their place: their ids may differ from event to event.
+//! Decodes the wire's reply to deltas. Items are identified by index: their IDs may differ between events.
 
 use super::encode::{ITEMS, item_texts};
 use crate::{
@@ -19,24 +19,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of items of a reply.
 const MAX_ITEMS: usize = 1_000;
-/// Maximum size of the events whose items are kept as they are, in bytes.
+/// Maximum size of the events whose items are kept unchanged, in bytes.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Reads the events of one reply, or the one document of a server that does not stream.
+/// Decodes the events of one reply, or the single document of a server that does not stream.
 #[derive(Debug, Default)]
 pub(super) struct ItemDecoder {
     origin: String,
-    /// Whether the provider keeps items, so that their ids are enough.
+    /// Whether the provider stores items, so that their IDs are enough.
     is_stored: bool,
     calls: PartialCalls,
-    /// Places of calls, by the item's place.
+    /// Indexes of calls, by item index.
     called: BTreeMap<u64, usize>,
-    /// Places of items whose words have come.
+    /// Indexes of items whose text has arrived.
     spoken: BTreeSet<u64>,
-    /// Places of items whose thoughts have come.
+    /// Indexes of items whose thoughts have arrived.
     thought: BTreeSet<u64>,
     media: ReplyMedia,
-    /// Whole items, by place.
+    /// Complete items, by index.
     items: BTreeMap<u64, Value>,
     kept_bytes: usize,
     usage: Option<Usage>,
@@ -53,7 +53,7 @@ impl ItemDecoder {
         }
     }
 
-    /// Emits words of a message. Messages of one response, such as a commentary and the answer, are paragraphs.
+    /// Emits text of a message. Messages of one response, such as a commentary and the answer, are separate paragraphs.
     fn speak(&mut self, at: u64, words: &str, out: &mut Vec<Delta>) {
         if words.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl ItemDecoder {
         }));
     }
 
-    /// Takes more of a call, or the beginning of one.
+    /// Adds a piece of a call, or begins one.
     fn call(&mut self, at: u64, item: &Value, arguments: &str) -> Result<usize, ModelError> {
         let mut piece =
             CallPiece { index: Some(at), arguments: arguments.to_owned(), ..CallPiece::default() };
@@ -115,7 +115,7 @@ impl ItemDecoder {
                 self.think(at, &texts.join(PARAGRAPH), out);
             }
             "image_generation_call" => {
-                // A tool that failed made none.
+                // A failed tool has no image.
                 let result = text(item, "result");
                 if !result.is_empty() {
                     self.media.take(result, out);
@@ -124,7 +124,7 @@ impl ItemDecoder {
             _ => {}
         }
         let mut kept = item.clone();
-        // The provider knows the image by the item's id.
+        // The provider identifies the image by the item's ID.
         if let Some(fields) = kept.as_object_mut().filter(|fields| fields.contains_key("result")) {
             fields.remove("result");
         }
@@ -132,7 +132,7 @@ impl ItemDecoder {
         if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
-    /// Reads the final response; its status is `told` if it has none.
+    /// Processes the final response; its default status is `told`.
     fn conclude(&mut self, response: &Value, told: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         self.usage = usage(&response["usage"]).or(self.usage);
         let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(told);
@@ -145,7 +145,8 @@ impl ItemDecoder {
         let reason = if is_cut { text(&response["incomplete_details"], "reason") } else { status };
         let end = finish(reason)?.unwrap_or(if is_cut { Finish::Length } else { Finish::Complete });
         let has_streamed = !self.spoken.is_empty();
-        // Streamed parts count; some servers leave the list empty, or out, and some report a part only there.
+        // Streamed parts take precedence; some servers omit the list or leave it empty, and some report a part only
+        // there.
         for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
             if self.is_news(at, item, has_streamed) {
                 let taken = self.items.contains_key(&at);
@@ -162,22 +163,22 @@ impl ItemDecoder {
         Ok(())
     }
 
-    /// Returns whether an item of the final list has not come whole before, wherever it stood. Once words were streamed,
-    /// so were all messages.
+    /// Returns whether an item of the final list has not arrived complete before, at any index. After streamed text,
+    /// all messages have arrived.
     fn is_news(&self, at: u64, item: &Value, has_streamed: bool) -> bool {
         let has = |name: &str| self.items.values().any(|known| known[name] == item[name]);
         match text(item, "type") {
             "message" => !self.items.contains_key(&at) && (!has_streamed || self.spoken.contains(&at)),
             "function_call" => !has("call_id"),
-            // Gateways make up another id for it at the end.
+            // Gateways change its ID at the end.
             kind => !has("id") && self.items.get(&at).is_none_or(|known| known["type"] != kind),
         }
     }
 
-    /// Returns the items, if thoughts are among them that can go back.
+    /// Returns the items if they include thoughts that can be sent back.
     fn parts(&mut self) -> Option<ProviderParts> {
         let is_thought = |item: &Value| item["type"] == "reasoning";
-        // Of thoughts without anything to read the provider knows no more than their id, and forgets that.
+        // Of thoughts without content the provider knows only the ID, which it forgets.
         let is_full = |item: &Value| {
             item["encrypted_content"].as_str().is_some_and(|text| !text.is_empty())
                 || item["content"].as_array().is_some_and(|parts| !parts.is_empty())
@@ -215,7 +216,7 @@ impl ItemDecoder {
         }
     }
 
-    /// Reads an event by which an item grows: words, thoughts or arguments. Others say nothing.
+    /// Processes an event that extends an item: text, thoughts or arguments. Other events are ignored.
     fn grow(
         &mut self,
         kind: &str,
@@ -244,7 +245,7 @@ impl ItemDecoder {
     }
 }
 
-/// Nearly every event of a stream: a piece of an item that has begun.
+/// The most frequent event of a stream: a piece of an item.
 #[derive(Deserialize)]
 struct GrowthEvent<'a> {
     r#type: &'a str,

@@ -1,5 +1,5 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Each request
-//! repeats the bytes of the one before it.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole. Each request
+//! repeats the bytes of the previous one.
 
 use crate::{ModelSettings, limit, paragraphs::PARAGRAPH, parts::own_parts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The key of a reply's items within its parts.
+/// Key of a reply's items in its parts.
 pub(super) const ITEMS: &str = "items";
 
-/// Writes a request's body: our keys, and the operator's over them.
+/// Writes a request's body: our keys, overridden by the operator's.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut options = options(settings, request);
     for ours in ["input", "stream", "tools"] {
@@ -38,7 +38,7 @@ struct ResponsesBody<'a> {
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<FunctionTool<'a>>,
-    /// The last field, so that the bytes before it are always the same.
+    /// The last field, so that the bytes before it never change.
     input: Vec<InputItem<'a>>,
 }
 
@@ -73,9 +73,9 @@ enum InputItem<'a> {
         call_id: Cow<'a, str>,
         output: &'a str,
     },
-    /// An item of the provider's, as it came.
+    /// An unchanged item of the provider.
     Kept(&'a Value),
-    /// The same, of a call that has another id now.
+    /// An item of a call whose ID has changed.
     Renamed(Value),
 }
 
@@ -86,16 +86,16 @@ enum ShownPart<'a> {
     InputImage { image_url: String, detail: &'static str },
 }
 
-/// The field that limits a reply.
+/// Field that limits a reply.
 const LIMIT_KEYS: [&str; 1] = ["max_output_tokens"];
 
-/// Returns the keys besides instructions, input and tools.
+/// Returns the keys other than instructions, input and tools.
 fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let thinking = &settings.thinking;
     let mut options = Map::new();
     options.insert("model".to_owned(), json!(settings.model));
     options.insert("store".to_owned(), Value::Bool(false));
-    // A model that does not reason refuses to encrypt its thoughts.
+    // A model without reasoning refuses to encrypt its thoughts.
     if thinking.supported || settings.body.contains_key("reasoning") {
         options.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
@@ -107,7 +107,7 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     }
     merge(&mut options, &settings.body);
     thinking.apply(request.thinking, &mut options);
-    // The chat wire's name of the effort, which rules may have.
+    // The chat wire's name of the effort, which rules may use.
     let effort = options.remove("reasoning_effort");
     if let Some(effort) = thinking.effort(request.thinking).map(Value::from).or(effort) {
         merge(&mut options, &Map::from_iter([("reasoning".to_owned(), json!({"effort": effort}))]));
@@ -116,12 +116,12 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     options
 }
 
-/// Returns how many tokens a reply may have.
+/// Returns the maximum number of tokens of a reply.
 pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> {
     limit::limit(&options(settings, request), &LIMIT_KEYS)
 }
 
-/// Writes messages as items.
+/// Encodes messages as items.
 struct ItemWriter<'a> {
     settings: &'a ModelSettings,
     origin: String,
@@ -146,7 +146,7 @@ impl<'a> ItemWriter<'a> {
         self.input.push(InputItem::Said { role, content });
     }
 
-    /// Writes a reply: its own items unchanged where this provider made them, and the other parts plainly.
+    /// Encodes a reply: the provider's own items unchanged, and other parts in their plain form.
     fn reply(&mut self, reply: &'a Assistant) {
         let own = own_parts(reply, &self.origin);
         let items = own.and_then(|parts| parts.get(ITEMS)?.as_array()).map_or(&[][..], Vec::as_slice);
@@ -161,7 +161,7 @@ impl<'a> ItemWriter<'a> {
             self.say("assistant", reply.text.as_str().into());
         }
         let mut calls: Vec<&ToolCall> = reply.calls.iter().collect();
-        // A reasoning item without its follower is refused.
+        // A reasoning item without its following item is refused.
         let mut waiting = Vec::new();
         for item in items {
             let kept = match item["type"].as_str() {
@@ -190,7 +190,7 @@ impl<'a> ItemWriter<'a> {
         }));
     }
 
-    /// Returns the item of a call that is still there, under the id that the call has now.
+    /// Returns the item of a call that still exists, with the call's current ID.
     fn own_call(&self, item: &'a Value, calls: &mut Vec<&'a ToolCall>) -> Option<InputItem<'a>> {
         let args = json::parse(item["arguments"].as_str()?.as_bytes()).unwrap_or_else(|_| json!({}));
         let at = calls.iter().position(|call| item["name"] == *call.name && args == call.args)?;
@@ -204,13 +204,13 @@ impl<'a> ItemWriter<'a> {
     }
 }
 
-/// Returns the texts of a message item; those of another are none.
+/// Returns the texts of a message item; other items have none.
 pub(super) fn item_texts(item: &Value) -> impl Iterator<Item = &str> {
     let parts = item["content"].as_array().filter(|_| item["type"] == "message");
     parts.into_iter().flatten().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
 }
 
-/// Writes images, each behind its name.
+/// Encodes images, each after its name.
 fn shown(images: &[ModelImage]) -> Vec<ShownPart<'_>> {
     let parts = |shown: &'_ ModelImage| {
         let image_url = format!("data:{};base64,{}", shown.image.mime, BASE64_STANDARD.encode(&shown.bytes));

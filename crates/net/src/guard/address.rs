@@ -1,8 +1,8 @@
-//! Which addresses may be fetched from: those of the open internet, and nothing else.
+//! Allows only addresses of the public internet.
 //!
-//! IPv4 is everything but what IANA reserves; IPv6 is only what IANA has given out as global unicast, less its
-//! exceptions. Forms of IPv6 that carry an IPv4 address are refused as a whole, because no name of a public
-//! site leads to one: only NAT64, which networks without IPv4 use for every site, is judged by what it carries.
+//! IPv4 excludes the ranges that IANA reserves; IPv6 includes only IANA's global unicast ranges without their
+//! exceptions. IPv6 addresses with an embedded IPv4 address are refused, because public sites do not use them. The
+//! exception is NAT64, which IPv6-only networks use for every site: its embedded address is checked.
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// IPv4 networks that are not the open internet, after IANA's registry of special addresses.
+/// IPv4 networks outside of the public internet, from IANA's registry of special-purpose addresses.
 const CLOSED_V4: &[(Ipv4Net, &str)] = &[
     (v4(0, 0, 0, 0, 8), "this host"),
     (v4(10, 0, 0, 0, 8), "a private network"),
@@ -38,7 +38,7 @@ const CLOSED_V4: &[(Ipv4Net, &str)] = &[
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
-/// IPv6 networks that are not the open internet in spite of their prefix.
+/// IPv6 networks outside of the public internet despite their prefix.
 const CLOSED_V6: &[(Ipv6Net, &str)] = &[
     (v6(0x2001, 0, 0, 32), "Teredo"),
     (v6(0x2001, 0, 0, 23), "reserved"),
@@ -47,7 +47,7 @@ const CLOSED_V6: &[(Ipv6Net, &str)] = &[
     (v6(0x3fff, 0, 0, 20), "documentation"),
 ];
 
-/// Names of what lies outside [`GLOBAL_V6`]; the first that fits counts.
+/// Names of networks outside of [`GLOBAL_V6`]; the first match wins.
 const OUTSIDE_V6: &[(Ipv6Net, &str)] = &[
     (Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128), "loopback"),
     (Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96), "IPv4 in IPv6"),
@@ -57,7 +57,7 @@ const OUTSIDE_V6: &[(Ipv6Net, &str)] = &[
     (v6(0xff00, 0, 0, 8), "multicast"),
 ];
 
-/// Returns what an address is if it is not one of the open internet.
+/// Returns a description of an address that is not on the public internet.
 #[must_use]
 pub fn closed(address: IpAddr) -> Option<&'static str> {
     match address {
@@ -83,7 +83,7 @@ fn closed_v6(address: Ipv6Addr) -> Option<&'static str> {
     named(CLOSED_V6).or_else(|| isatap(address).then_some("ISATAP"))
 }
 
-/// ISATAP is told by the second half: `0000:5efe` or `0200:5efe`, and an IPv4 address.
+/// Returns whether an address is ISATAP: its second half is `0000:5efe` or `0200:5efe` and an IPv4 address.
 fn isatap(address: Ipv6Addr) -> bool {
     let [_, _, _, _, mark, efe, _, _] = address.segments();
     matches!(mark, 0 | 0x200) && efe == 0x5efe
@@ -107,7 +107,7 @@ mod tests {
             ("0.0.0.0", Some("this host")),
             ("0.1.2.3", Some("this host")),
             ("10.0.0.1", Some("a private network")),
-            // Alibaba's metadata service lies in this range.
+            // The range includes Alibaba's metadata service.
             ("100.100.100.200", Some("a carrier's network")),
             ("127.0.0.1", Some("loopback")),
             ("127.255.255.254", Some("loopback")),
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// CVE-2026-26324, zeptoclaw PR#105, bashkit#1569: an IPv4 address dressed up as IPv6.
+    /// CVE-2026-26324, zeptoclaw PR#105, bashkit#1569: an IPv4 address in an IPv6 form.
     #[test]
     fn no_form_of_ipv6_carries_a_closed_address() {
         for (address, expect) in [
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// The standard library knows most of it too; what it calls closed is closed here.
+        /// Every address that the standard library classifies as non-public is refused here.
         #[test]
         fn nothing_that_the_standard_library_calls_closed_is_open(bits in any::<u32>(), wide in any::<u128>()) {
             let v4 = Ipv4Addr::from_bits(bits);

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-/// Why nothing came back. The texts are for whoever chose the URL.
+/// Reason why a fetch failed. The texts are for the author of the URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardError {
-    /// The URL, or where it leads, is not to be fetched; another may be.
+    /// The URL or its target must not be fetched; another URL may work.
     #[error("{0}")]
     Refused(String),
-    /// The host cannot be reached, or broke off; it may be there later.
+    /// The host is unreachable or closed the connection; a retry may succeed.
     #[error("{0}")]
     Unreachable(String),
-    /// The body is larger than the bounds.
+    /// The body exceeds the size limit.
     #[error("what is there is larger than {} KiB", .0 / 1024)]
     TooLarge(usize),
-    /// It took longer than the bounds.
+    /// The fetch exceeded the time limit.
     #[error("it took longer than {} s", .0.as_secs())]
     TooSlow(Duration),
 }

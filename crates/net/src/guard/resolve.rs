@@ -1,5 +1,5 @@
-//! From a name to addresses: asked once a connection, judged, and only what was judged is connected to. So a
-//! name that tells the judge one address and the socket another has nobody to tell it to.
+//! Name resolution: once per connection. The addresses are checked, and only a checked address is used. This prevents
+//! DNS rebinding, where a name resolves differently the second time.
 
 use super::{AllowedTargets, error::GuardError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -16,13 +16,13 @@ const MAX_ADDRESSES: usize = 64;
 /// Result of a resolver.
 pub type Lookup<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
-/// Finds the addresses of a name.
+/// Resolves names.
 pub trait Resolver: Send + Sync {
-    /// Returns all of them.
+    /// Returns all addresses of a name.
     fn lookup<'a>(&'a self, name: &'a str) -> Lookup<'a>;
 }
 
-/// The system's own resolver.
+/// The system's resolver.
 #[derive(Clone, Copy, Debug)]
 pub struct System;
 
@@ -35,7 +35,7 @@ impl Resolver for System {
     }
 }
 
-/// Resolves names for the HTTP client, and refuses those that lead inside.
+/// Resolves names for the HTTP client and refuses names with internal addresses.
 #[derive(Clone)]
 pub(super) struct Checked {
     pub(super) resolver: Arc<dyn Resolver>,
@@ -43,7 +43,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// One address inside is enough to refuse a name: who mixes them wants the client to pick that one.
+    /// A single internal address is enough to refuse a name: an attacker would mix them to reach it.
     pub(super) async fn lookup(&self, name: &str) -> Result<Vec<IpAddr>, GuardError> {
         let host = name.trim_end_matches('.').to_lowercase();
         let unknown = |why: String| GuardError::Unreachable(format!("{host} cannot be found: {why}"));
@@ -66,7 +66,7 @@ impl Resolve for Checked {
         let checked = self.clone();
         Box::pin(async move {
             let found = checked.lookup(name.as_str()).await?;
-            // The client puts the URL's port in place of 0.
+            // The client replaces port 0 with the URL's port.
             Ok(Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs)
         })
     }

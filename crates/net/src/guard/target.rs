@@ -9,7 +9,7 @@ use url::Host;
 /// Maximum length of a URL, in bytes; longer ones are refused.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Names that stand for something inside a network, and everything below them.
+/// Names inside of a network, including their subdomains.
 const INSIDE: &[&str] = &[
     "localhost",
     "local",
@@ -26,8 +26,8 @@ const INSIDE: &[&str] = &[
     "onion",
 ];
 
-/// Ports where something else than HTTP listens, after the Fetch standard's list of bad ports: a request to
-/// one could be read as another protocol's commands.
+/// Ports of protocols other than HTTP, from the Fetch standard's list of bad ports: such a server could interpret a
+/// request as commands of its protocol.
 const BAD_PORTS: &[u16] = &[
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103,
     104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
@@ -36,16 +36,16 @@ const BAD_PORTS: &[u16] = &[
     11211,
 ];
 
-/// Hosts and networks that the operator allows though they are not the open internet.
+/// Hosts and networks outside of the public internet that the operator allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedTargets {
-    /// Names; one that begins with a dot stands for everything below it.
+    /// Names; a leading dot matches all subdomains.
     hosts: Vec<String>,
     networks: Vec<IpNet>,
 }
 
 impl AllowedTargets {
-    /// Reads entries: an address, a network such as `10.1.0.0/16`, a name, or `.name` for all below it.
+    /// Parses entries: an address, a network such as `10.1.0.0/16`, a name, or `.name` for all subdomains.
     pub fn new(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut allowed = Self::default();
         for entry in entries {
@@ -64,7 +64,7 @@ impl AllowedTargets {
         self.hosts.iter().any(|rule| rule == host || below(rule))
     }
 
-    /// Refuses an address that is not of the open internet, unless the operator lets it through.
+    /// Refuses an address outside of the public internet, unless the operator allows it.
     pub(super) fn address(&self, host: &str, address: IpAddr) -> Result<(), GuardError> {
         match address::closed(address) {
             Some(what) if !self.networks.iter().any(|network| network.contains(&address)) => {
@@ -76,10 +76,10 @@ impl AllowedTargets {
         }
     }
 
-    /// Reads a URL and refuses it if it could only lead somewhere that nobody may be sent to.
+    /// Parses a URL and refuses it if its target is never allowed.
     ///
     /// # Errors
-    /// Returns the reason, so that the caller can write another.
+    /// The reason, so that the author of the URL can correct it.
     pub fn read(&self, text: &str) -> Result<Url, GuardError> {
         let refused = |what: &str| Err(GuardError::Refused(what.to_owned()));
         if text.len() > MAX_URL_BYTES {
@@ -91,7 +91,7 @@ impl AllowedTargets {
         self.check(url)
     }
 
-    /// As [`read`](Self::read), for where a redirect leads.
+    /// Like [`read`](Self::read), for the target of a redirect.
     pub(super) fn check(&self, mut url: Url) -> Result<Url, GuardError> {
         let refused = |what: String| Err(GuardError::Refused(what));
         if !matches!(url.scheme(), "http" | "https") {
@@ -171,7 +171,7 @@ mod tests {
         );
     }
 
-    /// CVE-2026-26324 and its like: every way to write an address inside.
+    /// CVE-2026-26324 and similar: all spellings of an internal address.
     #[test]
     fn no_spelling_of_an_address_inside_is_let_through() {
         for text in [

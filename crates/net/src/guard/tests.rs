@@ -1,5 +1,5 @@
-//! The guard against a server on loopback. 127.0.0.2 plays the open internet: it is let through by the test;
-//! 127.0.0.1 is what nobody may reach.
+//! The guard against a server on loopback. 127.0.0.2 plays the public internet and is allowed by the test; 127.0.0.1
+//! must not be reached.
 
 use super::*;
 use axum::{
@@ -25,10 +25,10 @@ use tokio::net::TcpListener;
 const OUTSIDE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const INSIDE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A name and what is said of it, one answer after the other.
+/// A name and its successive lookups.
 type Known = (&'static str, VecDeque<Vec<IpAddr>>);
 
-/// Answers with what it is told, in order; the last answer stays.
+/// Resolves names as configured; the last result is repeated.
 #[derive(Default)]
 struct Book {
     answers: Mutex<Vec<Known>>,
@@ -53,9 +53,9 @@ struct Web {
     book: Arc<Book>,
     port: u16,
     inside: u16,
-    /// What the server inside was asked.
+    /// Number of requests to the internal server.
     reached: Arc<AtomicUsize>,
-    /// The headers of each request that the server outside got.
+    /// Headers of each request to the external server.
     seen: Arc<Mutex<Vec<(String, HeaderMap)>>>,
 }
 
@@ -66,7 +66,7 @@ struct Site {
     seen: Arc<Mutex<Vec<(String, HeaderMap)>>>,
 }
 
-/// Starts a site outside and one inside, and knows these names.
+/// Starts an external and an internal site with these names.
 async fn web(names: &[(&'static str, &[&[IpAddr]])]) -> Web {
     let outside = TcpListener::bind((OUTSIDE, 0)).await.unwrap();
     let inside = TcpListener::bind((INSIDE, 0)).await.unwrap();
@@ -151,7 +151,7 @@ impl Web {
         self.guard.fetch(url, headers, bounds).await
     }
 
-    /// Fetches a path of the site outside and tells what came of it.
+    /// Fetches a path of the external site and describes the result.
     async fn told(&self, url: &str) -> String {
         match self.fetch(url).await {
             Ok(fetched) => format!("{} {}", fetched.status, String::from_utf8_lossy(&fetched.body)),
@@ -216,7 +216,7 @@ async fn nothing_inside_is_reached_by_a_name_or_a_redirect() {
     assert_eq!(web.reached.load(Ordering::Relaxed), 0);
 }
 
-/// DNS rebinding: the judge is told an address outside, and the next one who asks an address inside.
+/// DNS rebinding: the check sees an external address, and a second lookup would return an internal one.
 #[tokio::test]
 async fn the_address_that_was_judged_is_the_one_that_is_connected_to() {
     let web = web(&[("rebind.example", &[&[OUTSIDE], &[INSIDE]])]).await;
@@ -229,7 +229,7 @@ async fn the_address_that_was_judged_is_the_one_that_is_connected_to() {
     assert_eq!(web.reached.load(Ordering::Relaxed), 0);
 }
 
-/// CVE-2026-32913: what was meant for one origin does not follow a redirect to another, not even back.
+/// CVE-2026-32913: headers for one origin do not follow a redirect to another, not even back.
 #[tokio::test]
 async fn credentials_do_not_follow_a_redirect_to_another_origin() {
     let web = site().await;

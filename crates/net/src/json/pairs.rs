@@ -1,19 +1,19 @@
-//! Surrogate pairs that a sender cut between two documents of a stream.
+//! Surrogate pairs that a sender split between two documents of a stream.
 //!
-//! A server that cuts an answer by UTF-16 units sends `"…\ud83d"` in one document and `"\ude00…"` in the next one. The
-//! first is held until the next document has more at the same place, and then gets the whole character.
+//! A server that splits an answer by UTF-16 units sends `"…\ud83d"` in one document and `"\ude00…"` in the next. The
+//! first document is held until the next one has a text at the same place, and then gets the whole character.
 
 use super::repair::{joined, marked_half, repair_with_marks};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Maximum number of documents that wait for the other half of a pair: heartbeats may come between.
+/// Maximum number of held documents: heartbeats may come between the halves.
 const MAX_WAITING: usize = 8;
 
-/// Joins pairs that were cut between documents. `K` is the kind of a document, which is passed on.
+/// Joins pairs that were split between documents. `K` is the kind of a document, which is passed on.
 #[derive(Debug)]
 pub struct PairJoiner<K> {
-    /// The document that ends with half a pair, and those that came after it.
+    /// The document that ends with a high surrogate, and those after it.
     waiting: VecDeque<(K, WaitingDocument)>,
 }
 
@@ -26,11 +26,11 @@ impl<K> Default for PairJoiner<K> {
 #[derive(Debug)]
 enum WaitingDocument {
     Read(Value),
-    /// No JSON, which passes as it came.
+    /// Not JSON; passed on unchanged.
     Raw(String),
 }
 
-/// A step from a value into it.
+/// A step from a value to a nested one.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Field(String),
@@ -38,12 +38,12 @@ enum Step {
 }
 
 impl<K> PairJoiner<K> {
-    /// Returns whether a document may pass without this joiner: none waits, and this one has no half pair.
+    /// Returns whether a document can skip this joiner: none is held, and this one has no lone surrogate.
     pub fn may_pass(&self, data: &str) -> bool {
         self.waiting.is_empty() && !has_half(data)
     }
 
-    /// Takes the next document and returns those that are complete, in order, without half pairs.
+    /// Adds the next document and returns the complete ones in order, without lone surrogates.
     pub fn push(&mut self, kind: K, data: &str) -> Vec<(K, String)> {
         let document = serde_json::from_str(&repair_with_marks(data))
             .map_or_else(|_| WaitingDocument::Raw(data.to_owned()), WaitingDocument::Read);
@@ -55,12 +55,12 @@ impl<K> PairJoiner<K> {
         done
     }
 
-    /// Returns the documents that waited: no more come.
+    /// Returns the held documents at the end of the stream.
     pub fn end(&mut self) -> Vec<(K, String)> {
         self.waiting.drain(..).map(finished).collect()
     }
 
-    /// Returns whether the first document waits for nothing, once it has taken the half that it waits for.
+    /// Joins the first document with its low surrogate, if it has arrived, and returns whether it is complete.
     fn is_first_complete(&mut self) -> bool {
         let Some((_, WaitingDocument::Read(first))) = self.waiting.front_mut() else {
             return !self.waiting.is_empty();
@@ -85,7 +85,7 @@ impl<K> PairJoiner<K> {
     }
 }
 
-/// Moves the half that begins the second text to the half that ends the first, if they are one character.
+/// Moves the low surrogate of the second text to the first, if they form a character.
 fn join(text: &mut String, more: &mut String) {
     let (high, low) =
         (text.chars().next_back().and_then(marked_half), more.chars().next().and_then(marked_half));
@@ -100,7 +100,7 @@ fn finished<K>((kind, document): (K, WaitingDocument)) -> (K, String) {
     match document {
         WaitingDocument::Raw(text) => (kind, text),
         WaitingDocument::Read(value) => {
-            // Marks are never escaped, and occur in texts and names only.
+            // Marks are never escaped, and occur only in texts and names.
             let written = value.to_string();
             let readable = |c| if marked_half(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
             (kind, written.chars().map(readable).collect())
@@ -108,7 +108,7 @@ fn finished<K>((kind, document): (K, WaitingDocument)) -> (K, String) {
     }
 }
 
-/// Finds the first text that ends with the first half of a pair.
+/// Finds the first text that ends with a high surrogate.
 fn half_at_end(value: &Value) -> Option<Vec<Step>> {
     let is_high = |half: u32| half < 0xDC00;
     match value {
@@ -136,7 +136,7 @@ fn at<'v>(value: &'v mut Value, place: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// Returns whether JSON text has an escape of half a pair whose other half does not follow.
+/// Returns whether JSON text has an escape of a lone surrogate.
 #[must_use]
 pub fn has_half(text: &str) -> bool {
     let mut rest = text;

@@ -3,14 +3,14 @@
 use memchr::{memchr, memmem};
 use std::{borrow::Cow, fmt::Write, iter::Peekable, str::Chars};
 
-/// Sign in the place of a character that cannot be kept.
+/// Replacement for a character that cannot be kept.
 const UNREADABLE: char = char::REPLACEMENT_CHARACTER;
-/// First of the 2,048 private characters that replace half pairs until their other half has come.
+/// First of the 2,048 private-use characters that replace lone surrogates until their other half arrives.
 const FIRST_MARK: u32 = 0x10_F800;
-/// The surrogates, which no text may hold alone.
+/// The surrogates, which are invalid alone.
 const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
 
-/// Returns the text of foreign JSON with all repairs that the module names. Bytes that are no JSON stay none.
+/// Returns the text of foreign JSON with all repairs described in the parent module. Other bytes stay invalid.
 #[must_use]
 pub fn repair(bytes: &[u8]) -> Cow<'_, str> {
     let text = to_utf8(bytes);
@@ -20,7 +20,7 @@ pub fn repair(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Returns the repaired text, in which each half pair is a mark.
+/// Returns the repaired text, with a mark in place of each lone surrogate.
 pub(super) fn repair_with_marks(text: &str) -> String {
     Repairer::new(text, true).run()
 }
@@ -33,13 +33,13 @@ pub(super) fn marked_half(mark: char) -> Option<u32> {
         .filter(|half| SURROGATES.contains(half))
 }
 
-/// Returns the character of two halves.
+/// Returns the character of a surrogate pair.
 pub(super) fn joined(high: u32, low: u32) -> Option<char> {
     let is_pair = (0xD800..0xDC00).contains(&high) && (0xDC00..0xE000).contains(&low);
     is_pair.then(|| char::from_u32(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00))).flatten()
 }
 
-/// Decodes UTF-8. Surrogates that were encoded as if they were characters become escapes, as JSON writes them.
+/// Decodes UTF-8. Surrogates that were encoded as characters become JSON escapes.
 fn to_utf8(bytes: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -70,8 +70,8 @@ fn with_escapes(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether a text may be other than valid JSON without NUL. Every request and reply is searched, so each part is a search
-/// that the compiler or `memchr` does in vectors.
+/// Returns whether a text may not be valid JSON without NUL. Every request and response is searched, so each part is a
+/// vectorized search of the compiler or `memchr`.
 fn needs_repair(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().fold(false, |found, byte| found | (*byte < 0x20))
@@ -79,7 +79,7 @@ fn needs_repair(text: &str) -> bool {
         || ["NaN", "Infinity"].iter().any(|word| memmem::find(bytes, word.as_bytes()).is_some())
 }
 
-/// Whether a text has an escape that is not JSON's, or one of NUL or of half a surrogate pair.
+/// Returns whether a text has an escape that is invalid in JSON, or one of NUL or of a lone surrogate.
 fn has_odd_escape(mut bytes: &[u8]) -> bool {
     while let Some(at) = memchr(b'\\', bytes) {
         bytes = match bytes.get(at + 1..) {
@@ -91,7 +91,7 @@ fn has_odd_escape(mut bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether the digits behind `\u` are a character other than NUL.
+/// Returns whether the digits after `\u` are a character other than NUL.
 fn is_plain_unit(digits: &[u8]) -> bool {
     let unit = hex_unit(digits.iter().copied().map(char::from));
     unit.is_some_and(|unit| unit != 0 && !SURROGATES.contains(&unit))
@@ -100,7 +100,7 @@ fn is_plain_unit(digits: &[u8]) -> bool {
 struct Repairer<'a> {
     chars: Peekable<Chars<'a>>,
     out: String,
-    /// Whether half pairs become marks.
+    /// Whether lone surrogates become marks.
     marks: bool,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Repairer<'a> {
         while let Some(c) = self.chars.next() {
             match c {
                 '"' => self.string(),
-                // Programs in C send the end of their text along.
+                // C programs may send the terminator of a string.
                 '\0' => self.out.push(' '),
                 'N' | 'I' | '-' => self.number_word(c),
                 c => self.out.push(c),
@@ -122,7 +122,7 @@ impl<'a> Repairer<'a> {
         self.out
     }
 
-    /// Reads `NaN`, `Infinity` and `-Infinity`, which Python writes and JSON does not have.
+    /// Reads `NaN`, `Infinity` and `-Infinity`, which Python writes but JSON does not allow.
     fn number_word(&mut self, first: char) {
         let rest = self.chars.clone().take_while(char::is_ascii_alphabetic).take(10).collect::<String>();
         match (first, rest.as_str()) {
@@ -147,7 +147,7 @@ impl<'a> Repairer<'a> {
         }
     }
 
-    /// Writes a character of a text. One that is a mark here is foreign, and would be taken for half a pair.
+    /// Writes a character of a text. A foreign mark character is replaced, because it would be taken for a surrogate.
     fn character(&mut self, c: char) {
         self.out.push(if self.marks && marked_half(c).is_some() { UNREADABLE } else { c });
     }
@@ -157,7 +157,7 @@ impl<'a> Repairer<'a> {
             Some('u') => self.unicode(),
             Some(c @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => self.out.extend(['\\', c]),
             Some('\'') => self.out.push('\''),
-            // The backslash was meant as one.
+            // The backslash was meant literally.
             Some(c) if c >= ' ' => self.out.extend(['\\', '\\', c]),
             Some(c) => {
                 self.out.push_str("\\\\");
@@ -183,7 +183,7 @@ impl<'a> Repairer<'a> {
         }
     }
 
-    /// Returns the unit of the escape that follows.
+    /// Returns the code unit of the next escape.
     fn next_unit(&self) -> Option<u32> {
         let mut ahead = self.chars.clone();
         (ahead.next() == Some('\\') && ahead.next() == Some('u')).then(|| hex_unit(ahead)).flatten()
@@ -193,17 +193,17 @@ impl<'a> Repairer<'a> {
         self.chars.by_ref().take(chars).for_each(drop);
     }
 
-    /// Writes a character as an escape; a NUL as its sign.
+    /// Writes a code unit as an escape, or NUL as its replacement.
     fn escaped(&mut self, unit: u32) {
         match unit {
             0 => self.out.push(UNREADABLE),
-            // Nothing fails to be written to a text.
+            // Writing to a String cannot fail.
             unit => drop(write!(self.out, "\\u{unit:04x}")),
         }
     }
 }
 
-/// Returns the number that the next four characters write in hexadecimal.
+/// Parses the next four characters as a hexadecimal number.
 fn hex_unit(mut digits: impl Iterator<Item = char>) -> Option<u32> {
     (0..4).try_fold(0, |unit, _| Some(unit * 16 + digits.next()?.to_digit(16)?))
 }

@@ -1,8 +1,8 @@
-//! JSON documents that follow each other in one stream of bytes.
+//! Splits consecutive JSON documents in one stream of bytes.
 
 /// Splits a stream of bytes into JSON documents. Bytes between the documents are dropped.
 ///
-/// The caller bounds [`Splitter::open_bytes`].
+/// The caller limits [`Splitter::open_bytes`].
 #[derive(Debug, Default)]
 pub struct Splitter {
     document: Vec<u8>,
@@ -12,7 +12,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Takes more bytes and returns the documents that end with them.
+    /// Adds bytes and returns the completed documents.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut whole = Vec::new();
         for &byte in bytes {
@@ -27,13 +27,13 @@ impl Splitter {
         whole
     }
 
-    /// Returns the size of the document that has begun and not ended, in bytes.
+    /// Returns the size of the incomplete document, in bytes.
     #[must_use]
     pub fn open_bytes(&self) -> usize {
         self.document.len()
     }
 
-    /// Follows the structure by one byte and returns whether the document ends with it.
+    /// Processes one byte and returns whether it ends a document.
     fn is_end(&mut self, byte: u8) -> bool {
         if self.in_string {
             match byte {

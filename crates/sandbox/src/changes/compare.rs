@@ -12,14 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Lines around a change.
+/// Number of lines around a change.
 const CONTEXT_LINES: usize = 3;
-/// From then on diffs are longer than they need be: two texts may be made so that the shortest takes for ever.
+/// Time after which diffs may be longer than necessary: for some texts the shortest diff takes too long.
 const EXACT: Duration = Duration::from_secs(1);
 
 /// Compares two snapshots.
 pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceChanges {
-    // Files behind the end of either snapshot are unknown.
+    // Files after the end of either snapshot are unknown.
     let end = [&before.end, &after.end].into_iter().flatten().min();
     let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
     let mut comparison = Comparison {
@@ -27,7 +27,7 @@ pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceC
         room: MAX_DIFF_BYTES,
         deadline: Instant::now() + EXACT,
     };
-    // Nor in a folder that was closed at either time.
+    // Nor in a folder that was unreadable at either time.
     let closed: BTreeSet<&Path> = before.closed.union(&after.closed).map(PathBuf::as_path).collect();
     let is_known = |path: &Path| {
         end.is_none_or(|end| path <= end) && !path.ancestors().any(|above| closed.contains(above))
@@ -41,7 +41,7 @@ pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceC
 
 struct Comparison {
     changes: WorkspaceChanges,
-    /// Bytes of diffs that may still be kept.
+    /// Remaining size for diffs, in bytes.
     room: usize,
     deadline: Instant,
 }
@@ -87,7 +87,7 @@ impl Comparison {
         }
     }
 
-    /// Adds the diff of the texts, or why there is none.
+    /// Adds the diff of the texts, or the reason why there is none.
     fn diff(&mut self, change: &mut FileChange, before: Option<&FileEntry>, after: Option<&FileEntry>) {
         let text = |entry: Option<&FileEntry>| entry.map_or(Some(String::new()), |entry| entry.text.clone());
         let unread = |entry: &FileEntry| entry.sha256.is_none();
@@ -154,7 +154,7 @@ fn is_same(before: &FileEntry, after: &FileEntry) -> bool {
     }
 }
 
-/// Returns the end of the last whole line within `bytes` bytes.
+/// Returns the end of the last complete line within `bytes` bytes.
 fn line_end(text: &str, bytes: usize) -> usize {
     text.as_bytes().iter().take(bytes).rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

@@ -1,5 +1,5 @@
-//! Records of the changes of each run, beside the files of its thread and out of reach of commands: first the files
-//! as they were, then their changes.
+//! Records of the changes of each run, next to the files of its thread and inaccessible to commands: first the original
+//! files, then their changes.
 
 use super::{WorkspaceChanges, compare::compare, scan};
 use crate::{
@@ -19,14 +19,14 @@ use std::{
     sync::Arc,
 };
 
-/// The names of files as they were before a run end so.
+/// Suffix of records of the original files.
 const EARLIER: &str = ".before.json";
-/// Maximum size of the texts kept of the files as they were, in bytes.
+/// Maximum total size of the stored original texts, in bytes.
 const MAX_EARLIER_TEXT_BYTES: usize = 4 << 20;
-/// Maximum size of the texts compared with those, in bytes.
+/// Maximum total size of the texts compared with them, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// Maximum number of runs whose records are kept for a thread, and maximum size of the records, in bytes; the newest
-/// are kept.
+/// Maximum number of runs per thread whose records are kept, and maximum size of the records, in bytes; the newest are
+/// kept.
 const KEPT: (usize, u64) = (100, 32 << 20);
 
 /// Records of the changes of one thread's files.
@@ -37,7 +37,7 @@ pub struct ChangeRecords {
 }
 
 impl Folders {
-    /// Returns the records of the changes that runs made to a thread's files.
+    /// Returns the records of a thread's changes.
     #[must_use]
     pub fn changes(&self, folder: &ThreadFolder) -> ChangeRecords {
         ChangeRecords { files: self.of(folder).0, folder: self.thread(folder).join(CHANGES) }
@@ -45,11 +45,11 @@ impl Folders {
 }
 
 impl ChangeRecords {
-    /// Keeps the files as they are before a run changes any, unless that was done before a restart. `skipped` is the
-    /// folder below the outputs that is the daemon's own.
+    /// Stores the original files before a run changes any, unless that was done before a restart. `skipped` is the
+    /// daemon's own folder below the outputs.
     ///
     /// # Errors
-    /// When they cannot be read, or not be kept.
+    /// When the files cannot be read or stored.
     pub async fn begin(&self, run: &RunId, skipped: &str) -> Result<(), SandboxError> {
         let (records, skipped) = (self.clone(), skipped.to_owned());
         self.blocking(run, move |files, run| {
@@ -65,11 +65,11 @@ impl ChangeRecords {
         .await
     }
 
-    /// Keeps the changes of the files since [`ChangeRecords::begin`], if that was called for the run, and returns them.
-    /// The run may be one that continues after a restart.
+    /// Stores and returns the changes since [`ChangeRecords::begin`], if that was called for the run. The run may
+    /// continue after a restart.
     ///
     /// # Errors
-    /// When the files cannot be read, or the changes cannot be kept.
+    /// When the files cannot be read, or the changes cannot be stored.
     pub async fn finish(&self, run: &RunId, skipped: &str) -> Result<Option<WorkspaceChanges>, SandboxError> {
         let (records, skipped) = (self.clone(), skipped.to_owned());
         self.blocking(run, move |files, run| {
@@ -83,7 +83,7 @@ impl ChangeRecords {
         .await
     }
 
-    /// Returns the changes of a run that has ended, if they are kept.
+    /// Returns the changes of a finished run, if they are stored.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -93,7 +93,7 @@ impl ChangeRecords {
             .await
     }
 
-    /// Forgets the changes of a run.
+    /// Deletes the changes of a run.
     ///
     /// # Errors
     /// When they cannot be removed.
@@ -120,7 +120,7 @@ impl ChangeRecords {
         self.folder.join(format!("{}{EARLIER}", safe(run)))
     }
 
-    /// Removes the files as they were before other runs: those have ended.
+    /// Deletes the original files of other runs, which have ended.
     fn drop_earlier_but(&self, own: &Path) -> io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -135,7 +135,7 @@ impl ChangeRecords {
         self.folder.join(format!("{}.json", safe(run)))
     }
 
-    /// Writes beside the file and renames: the file is whole, also after a crash.
+    /// Writes a temporary file and renames it: the file is complete, also after a crash.
     fn write(&self, path: &Path, what: &impl Serialize) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let (part, name) = (path.with_extension("part"), path.file_name().unwrap_or_default());
@@ -143,7 +143,7 @@ impl ChangeRecords {
         serde_json::to_writer(io::BufWriter::new(&file), what)?;
         file.flush().and_then(|()| file.sync_data())?;
         fs::rename(&part, path)?;
-        // Leftover records do no harm yet; the next time may remove them.
+        // Leftover records are harmless; the next call may remove them.
         let dir = Dir::open_ambient_dir(&self.folder, ambient_authority())?;
         sweep(&dir, &name.to_string_lossy(), KEPT).ok();
         Ok(())

@@ -1,6 +1,5 @@
-//! The workspace and the outputs at one time: the files, the marks of their versions, and the texts of
-//! small ones. A command may change anything there meanwhile, so that each folder and file is opened without following
-//! a link.
+//! A snapshot of the workspace and the outputs: the files, their versions, and the texts of small ones. A command may
+//! change anything meanwhile, so each folder and file is opened without following links.
 
 use super::{MAX_COMPARED_BYTES, MAX_SCANNED_FILES};
 use crate::{
@@ -20,7 +19,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Folders of version control, caches and builds beside those that no list shows.
+/// Folders of version control, caches and builds, in addition to those that are hidden in all lists.
 const NO_WORK: [&str; 17] = [
     ".hg",
     ".svn",
@@ -40,23 +39,23 @@ const NO_WORK: [&str; 17] = [
     "dist",
     "venv",
 ];
-/// Folders are looked into no deeper.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of examined entries of folders, including skipped ones.
+/// Maximum number of examined folder entries, including skipped ones.
 const MAX_ENTRIES: usize = 20_000;
-/// Age in seconds up to which a changed file may change again with the same time stamp.
+/// Age, in seconds, up to which a changed file may change again with the same time stamp.
 const FRESH: i64 = 2;
 
 /// Files at one time.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileSnapshot {
-    /// When it was begun, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub(super) at: i64,
     /// Files and symlinks, by path.
     pub(super) files: BTreeMap<PathBuf, FileEntry>,
-    /// The path behind which nothing was scanned; everything was, if there is none.
+    /// The path after which nothing was scanned; `None` if the scan is complete.
     pub(super) end: Option<PathBuf>,
-    /// Folders that may not be looked into.
+    /// Unreadable folders.
     #[serde(default)]
     pub(super) closed: BTreeSet<PathBuf>,
 }
@@ -66,16 +65,16 @@ pub(super) struct FileSnapshot {
 pub(super) struct FileEntry {
     /// Size, time of the last change in seconds and nanoseconds, and inode.
     pub(super) version: (u64, i64, i64, u64),
-    /// Path to which it leads, of a symlink.
+    /// Target of a symlink.
     pub(super) leads_to: Option<String>,
     pub(super) sha256: Option<String>,
-    /// The text, as long as there is room for it.
+    /// The text, if it fits into the limit.
     pub(super) text: Option<String>,
     pub(super) binary: bool,
 }
 
-/// Scans the files. Unchanged files of an earlier snapshot are not read again. The texts
-/// have `text_bytes` bytes at most.
+/// Scans the files. Unchanged files of an earlier snapshot are not read again. `text_bytes` is the maximum total size
+/// of the texts.
 pub(super) fn scan(
     files: &Files,
     skipped: &str,
@@ -98,7 +97,7 @@ pub(super) fn scan(
     })
 }
 
-/// Words that mark a file name as that of a secret, at any place in the name.
+/// Words that suggest a secret anywhere in a file name.
 const SECRET_WORDS: &[&str] = &[
     "token",
     "secret",
@@ -114,7 +113,7 @@ const SECRET_WORDS: &[&str] = &[
     "service_account",
     "serviceaccount",
 ];
-/// Ends of such names: of keys and stores of keys, and of files with credentials of tools.
+/// Suffixes of file names that suggest a secret: keys, key stores, and credentials of tools.
 const SECRET_ENDS: &[&str] = &[
     ".key",
     ".pem",
@@ -141,11 +140,11 @@ const SECRET_ENDS: &[&str] = &[
     ".s3cfg",
     ".boto",
 ];
-/// Folders in which tools keep such files, whatever those are called.
+/// Folders in which tools store secrets, with any file name.
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", "gcloud"];
 
-/// Returns whether the name of a file, or of a folder above it, marks a secret.
+/// Returns whether the name of a file, or of a parent folder, suggests a secret.
 pub(super) fn is_sensitive(path: &Path) -> bool {
     let below = path.strip_prefix(ROOT).unwrap_or(path);
     below.iter().skip(1).any(|part| {
@@ -159,16 +158,16 @@ pub(super) fn is_sensitive(path: &Path) -> bool {
 
 struct Scan<'a> {
     snapshot: FileSnapshot,
-    /// Folder below the outputs that is the daemon's own.
+    /// The daemon's own folder below the outputs.
     skipped: &'a str,
     earlier: Option<&'a FileSnapshot>,
-    /// Bytes of text that may still be kept.
+    /// Remaining size for texts, in bytes.
     room: usize,
     entries: usize,
 }
 
 impl Scan<'_> {
-    /// Looks into a folder. A command may have closed it, or put something else there.
+    /// Scans a folder. A command may have made it unreadable or replaced it.
     fn enter(&mut self, above: &Dir, name: &str, path: &Path, depth: usize) -> io::Result<()> {
         match enter(above, name).and_then(|dir| self.folder(&dir, path, depth)) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -190,10 +189,10 @@ impl Scan<'_> {
             }
             entries.push(entry?);
         }
-        // In the order of paths: unscanned files are behind the scanned ones.
+        // In the order of paths: unscanned files come after the scanned ones.
         entries.sort_by_key(cap_std::fs::DirEntry::file_name);
         for entry in entries {
-            // An entry that was removed meanwhile is left out.
+            // An entry that was removed meanwhile is skipped.
             let Ok(meta) = entry.metadata() else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
             let below = path.join(&name);
@@ -236,7 +235,7 @@ impl Scan<'_> {
         self.snapshot.files.insert(path, entry);
     }
 
-    /// Returns a file as the earlier snapshot has it, if it is the same still.
+    /// Returns a file from the earlier snapshot if it is unchanged.
     fn known(&self, path: &Path, version: (u64, i64, i64, u64)) -> Option<FileEntry> {
         let earlier = self.earlier?;
         let known = earlier.files.get(path)?;
@@ -264,7 +263,7 @@ impl Scan<'_> {
 
 fn bytes(dir: &Dir, name: &str) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
-    // A pipe in the file's place is not waited for, a symlink not followed.
+    // A pipe in place of the file does not block, and a symlink is not followed.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
     let mut bytes = Vec::new();
     dir.open_with(name, &options)?.take(MAX_COMPARED_BYTES + 1).read_to_end(&mut bytes)?;

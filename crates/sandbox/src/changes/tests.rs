@@ -43,7 +43,7 @@ impl Scene {
     }
 }
 
-/// Returns each change as its path, its status and why it has no diff.
+/// Returns the path, the status and the reason for a missing diff of each change.
 fn told(changes: &WorkspaceChanges) -> Vec<(String, ChangeStatus, Option<NoDiff>)> {
     let told = changes.files.iter().map(|file| {
         let path = file.path.strip_prefix("/mnt/user-data").unwrap().display().to_string();
@@ -60,7 +60,7 @@ async fn the_files_before_are_those_of_the_first_look_and_survive_the_recorder()
     scene.begin("r").await;
     scene.write("workspace/a", "2\n");
     scene.write("uploads/a", "2\n");
-    // A run that continues after a restart scans once more, and so does its end.
+    // A run that continues after a restart scans again, and so does its end.
     scene.begin("r").await;
     for _ in 0..2 {
         let changes = scene.finish("r").await;
@@ -116,7 +116,7 @@ async fn each_kind_of_file_is_told_as_far_as_it_may_be() {
     assert_eq!((numbers.additions, numbers.deletions, numbers.truncated), (1, 1, false));
 }
 
-/// A symlink in the place of one of the thread's folders shows nothing of where it leads.
+/// A symlink in place of one of the thread's folders does not reveal its target.
 #[tokio::test]
 async fn no_link_leads_out_of_the_folders() {
     let scene = Scene::new();
@@ -192,7 +192,7 @@ fn what_either_look_did_not_reach_counts_as_unchanged() {
 
 #[test]
 fn hostile_texts_take_no_longer_and_lists_no_more_than_they_may() {
-    // Lines that are all different, in another order: the worst for who looks for the shortest diff.
+    // Different lines in another order: the worst case for the shortest diff.
     let lines = |step: usize| (0..60_000).map(|at| format!("{}\n", at * step % 60_007)).collect::<String>();
     let started = std::time::Instant::now();
     let changes = compare(&snapshot(&[("a", &lines(7))], None), &snapshot(&[("a", &lines(11))], None));

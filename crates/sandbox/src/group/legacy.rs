@@ -1,5 +1,5 @@
-//! The daemon's control groups of version 1, which have a tree for each resource. Groups below its own are
-//! held to their limits as well, and no others.
+//! The daemon's control groups of version 1, which has a tree per resource. Subgroups are subject to the daemon's own
+//! limits too.
 
 use std::{
     fs,
@@ -14,11 +14,11 @@ pub(super) struct OwnGroups {
 }
 
 impl OwnGroups {
-    /// Finds them by what `/proc/self/cgroup` and `/proc/self/mountinfo` say; `None` where one is not shown.
+    /// Finds the groups from `/proc/self/cgroup` and `/proc/self/mountinfo`; `None` if one is not mounted.
     pub(super) fn find(own: &str, mounts: &str) -> Option<Self> {
         let folder = |counted| {
             let path = path(own, counted)?;
-            // A mount may be covered by a later one.
+            // A mount may be hidden by a later one.
             mounts
                 .lines()
                 .filter_map(|mount| shown(mount, counted, path))
@@ -27,7 +27,7 @@ impl OwnGroups {
         Some(Self { memory: folder("memory")?, pids: folder("pids")? })
     }
 
-    /// Removes empty groups of daemons that are gone. Others may have daemons in the same group.
+    /// Removes empty groups of dead daemons. The same group may contain other daemons.
     pub(super) fn sweep(&self, prefix: &str) {
         for entry in [&self.memory, &self.pids].into_iter().flat_map(fs::read_dir).flatten().flatten() {
             let name = entry.file_name();
@@ -39,7 +39,7 @@ impl OwnGroups {
     }
 }
 
-/// Returns a process's path in the tree of a controller: `4:memory:/path`.
+/// Returns the path of a process in a controller's tree: `4:memory:/path`.
 fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
     own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -48,7 +48,7 @@ fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns where a mount shows a path, if it is the tree of a controller: `… ROOT AT … - cgroup cgroup rw,memory`.
+/// Returns the path below a mount, if it is the tree of a controller: `… ROOT AT … - cgroup cgroup rw,memory`.
 fn shown(mount: &str, counted: &str, path: &str) -> Option<PathBuf> {
     let (place, kind) = mount.split_once(" - ")?;
     let mut kind = kind.split(' ');
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(find("4:memory:/a/b\n8:pids:/\n0::/\n"), Some(own));
         assert_eq!(find("4:memory:/a/c\n8:pids:/\n"), None);
         assert_eq!(find("4:cpu,memory:/a/b\n8:freezer:/\n"), None);
-        // A container is shown a part.
+        // A container sees only a subtree.
         let part = mounts.replace(" 0:1 / ", " 0:1 /docker/x ");
         assert_eq!(
             OwnGroups::find("4:memory:/docker/x/a/b\n8:pids:/\n", &part).map(|own| own.memory),

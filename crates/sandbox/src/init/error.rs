@@ -1,14 +1,14 @@
-//! Failed steps of making a sandbox.
+//! Errors while a sandbox is created.
 
 use std::fmt::Display;
 
-/// A failed step, with the kernel's error.
+/// A failed step with the kernel's error.
 #[derive(Debug)]
 pub(crate) struct InitError(pub(crate) String);
 
 /// Adds the failed step to an error.
 pub(crate) trait Trying<T> {
-    /// Adds the words.
+    /// Adds the description of the step.
     fn trying(self, what: impl Display) -> Result<T, InitError>;
 }
 

@@ -1,4 +1,5 @@
-//! The second process: the first of the new namespaces. Builds, gives up, starts the command, and collects.
+//! The second process, process 1 of the new namespaces: builds the file system, drops privileges, starts the command,
+//! and reaps its processes.
 
 use super::{
     error::{InitError, Trying},
@@ -32,14 +33,14 @@ pub(super) fn main() -> i32 {
         Ok(word) => word,
         Err(InitError(why)) => InitMessage::Failed(why),
     };
-    // A reader that misses the message sees that the socket is closed.
+    // A reader that misses the message notices the closed socket.
     i32::from(wire::say(&control, &word, None).is_err())
 }
 
 fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     die_with_parent()?;
     let plan: JailPlan = wire::read(control)?;
-    // A name is worth nothing if it cannot be had: some services may not give any.
+    // The name is optional: some services do not allow setting it.
     sethostname(b"sandbox").ok();
     privileges::raise_open_files();
     if let Some(listener) = network(plan.net)? {
@@ -54,7 +55,7 @@ fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     reap::until_the_end(control, &children, &shell, &plan)
 }
 
-/// The outer process is killed where there is no time for more. Has to be said again whenever the user changes.
+/// Kills this process when the outer one ends. Must be set again whenever the user changes.
 fn die_with_parent() -> Result<(), InitError> {
     set_parent_process_death_signal(Some(Signal::KILL)).trying("being tied to the outer process")
 }
@@ -68,26 +69,26 @@ fn network(net: Net) -> Result<Option<TcpListener>, InitError> {
     (net == Net::Served).then(listen).transpose()
 }
 
-/// Gives up all rights that the command must not have. The order matters: each step needs less than the one before.
+/// Drops all privileges that the command must not have. The order matters: each step needs fewer than the one before.
 fn give_up(plan: &JailPlan, proc: Proc) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     privileges::empty_bounding_set().trying("emptying the bounding set")?;
     if plan.from_root {
-        // The pipes were made by root; opening `/dev/stdout` opens them again.
+        // Root created the pipes; opening `/dev/stdout` opens them again.
         privileges::give(io::stdout(), user, group).trying("handing over the output")?;
         privileges::give(io::stderr(), user, group).trying("handing over the output")?;
         privileges::become_user(user, group)?;
-        // Changing the user made the files in /proc root's; the map has to be written.
+        // Changing the user made root the owner of the files in /proc; the map has to be written.
         set_dumpable_behavior(DumpableBehavior::Dumpable).trying("writing the user map")?;
-        // One more wall, where the kernel has it: the numbers of other users do not exist behind it.
+        // An additional barrier, if the kernel supports it: other users' IDs do not exist behind it.
         if unshare(CloneFlags::CLONE_NEWUSER).is_ok() {
             outer::map(&proc, user, group)?;
             quota::set(&proc);
-            // In a new user namespace every right is there again.
+            // A new user namespace restores all capabilities.
             privileges::empty_bounding_set().trying("emptying the bounding set")?;
         }
     }
-    // Where the daemon is another user there is nothing that one could take from the other.
+    // A separate user of the daemon is unaffected by the commands' usage.
     let inotify = plan.from_root || quota::are_set(&proc);
     drop(proc);
     privileges::limit(&plan.limits, plan.counted)?;

@@ -1,5 +1,5 @@
-//! Switches the loopback interface of a new network namespace on: one request to the kernel's routing table, for
-//! which there is no call.
+//! Enables the loopback interface of a new network namespace: a netlink request to the routing table, because there is
+//! no system call.
 
 use rustix::{
     io,
@@ -17,7 +17,7 @@ const LOOPBACK: i32 = 1;
 /// `IFF_UP`.
 const UP: u32 = 1;
 
-/// Switches it on.
+/// Enables the interface.
 pub(super) fn up() -> io::Result<()> {
     // Protocol 0 is the routing table.
     let route = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
@@ -27,8 +27,8 @@ pub(super) fn up() -> io::Result<()> {
     understand(answer.get(..length).unwrap_or_default())
 }
 
-/// Limits the buffers of connections of this network to those of other sockets: they count as no process's memory. Best
-/// effort where the machine's settings cannot be written.
+/// Limits the buffers of TCP connections in this namespace to those of other sockets, because they count as no
+/// process's memory. Best effort, because the settings may be read-only.
 pub(super) fn narrow() {
     for name in ["tcp_rmem", "tcp_wmem"] {
         std::fs::write(format!("/proc/sys/net/ipv4/{name}"), "4096 65536 212992").ok();
@@ -45,7 +45,7 @@ fn request() -> Vec<u8> {
     bytes.extend([0; 4]); // family, padding, type
     bytes.extend(LOOPBACK.to_ne_bytes());
     bytes.extend(UP.to_ne_bytes()); // flags
-    bytes.extend(UP.to_ne_bytes()); // which of them change
+    bytes.extend(UP.to_ne_bytes()); // flags to change
     bytes
 }
 

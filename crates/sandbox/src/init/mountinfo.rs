@@ -1,17 +1,17 @@
-//! Reads which mounts there are, because making a tree read-only takes one call for each mount in it.
+//! Lists the mounts, because making a tree read-only takes one call per mount.
 
 use rustix::mount::MountFlags;
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
-/// One mount: its path and its flags. Its flags cannot be taken away from inside a user
-/// namespace, so they have to be repeated with every change.
+/// A mount: its path and its flags, which cannot be removed inside of a user namespace and have to be repeated with
+/// every change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mounted {
     pub(super) at: PathBuf,
     pub(super) flags: MountFlags,
 }
 
-/// Understands `/proc/self/mountinfo`. Lines that are not understood are left out.
+/// Parses `/proc/self/mountinfo`. Invalid lines are skipped.
 pub(super) fn parse(text: &[u8]) -> Vec<Mounted> {
     text.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
@@ -38,7 +38,7 @@ fn flag(option: &[u8]) -> Option<MountFlags> {
     })
 }
 
-/// Space, tab, line break and backslash are written as three octal digits.
+/// Space, tab, line break and backslash are escaped as three octal digits.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! The first process: still the daemon's user in the daemon's file system, it leaves the namespaces, starts the
-//! second, and waits for it.
+//! The first process: still the daemon's user in the daemon's file system, it leaves the namespaces, starts the second
+//! process, and waits for it.
 
 use super::{
     error::{InitError, Trying},
@@ -23,7 +23,7 @@ pub(super) fn main(wish: &[&str]) -> i32 {
     match work(wish) {
         Ok(code) => code,
         Err(InitError(why)) => {
-            // The second process is not there to report it, and a failure of this report has no other receiver.
+            // The second process does not exist to report the error. A failure of this report is ignored.
             if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
                 wire::say(&UnixStream::from(socket), &wire::InitMessage::Failed(why), None).ok();
             }
@@ -37,12 +37,12 @@ fn work(wish: &[&str]) -> Result<i32, InitError> {
         return Err(InitError("the arguments are not ours".to_owned()));
     };
     close_strangers().trying("closing what was inherited")?;
-    // A session of its own has no terminal that could be written to.
+    // A new session has no controlling terminal.
     setsid().trying("beginning a session")?;
     for group in groups {
         fs::write(Path::new(group).join("cgroup.procs"), "0").trying("joining the control group")?;
     }
-    // If memory runs out, this process is ended before anything else of the machine. Best effort.
+    // If memory runs out, this process is killed first. Best effort.
     fs::write("/proc/self/oom_score_adj", "1000").ok();
     leave(whose == "root", net == "own-net")?;
     let mut inner = Command::new("/proc/self/exe")
@@ -57,8 +57,8 @@ fn work(wish: &[&str]) -> Result<i32, InitError> {
     Ok(status.code().unwrap_or(1))
 }
 
-/// Closes everything but the socket and the two pipes. The daemon opens nothing that children inherit; the descriptors
-/// that the daemon itself inherited are unknown.
+/// Closes all descriptors except the socket and the two pipes. The daemon opens none that children inherit, but it may
+/// have inherited some itself.
 pub(super) fn close_strangers() -> io::Result<()> {
     let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -71,8 +71,8 @@ pub(super) fn close_strangers() -> io::Result<()> {
     Ok(())
 }
 
-/// Moves into new namespaces; of processes it is the next child that does. Root needs no user namespace to do
-/// this, and gets one later, when it has stopped being root.
+/// Enters new namespaces; the PID namespace applies to the next child. Root needs no user namespace for this, and
+/// enters one later, after it has changed the user.
 fn leave(from_root: bool, own_net: bool) -> Result<(), InitError> {
     let mut flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
@@ -91,14 +91,14 @@ fn leave(from_root: bool, own_net: bool) -> Result<(), InitError> {
     keep_rights_over_exec().trying("keeping the namespace's rights for the next process")
 }
 
-/// Makes the one user and the one group known in the new user namespace under their own numbers.
+/// Maps the user and the group to their own IDs in the new user namespace.
 pub(super) fn map(proc: &Proc, user: u32, group: u32) -> Result<(), InitError> {
     proc.write("self/setgroups", "deny").trying("giving up other groups")?;
     proc.write("self/uid_map", &format!("{user} {user} 1")).trying("mapping the user")?;
     proc.write("self/gid_map", &format!("{group} {group} 1")).trying("mapping the group")
 }
 
-/// Only root keeps rights when a program is started; others do with ambient ones.
+/// Only root keeps capabilities over exec; other users need ambient ones.
 fn keep_rights_over_exec() -> rustix::io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable = sets.permitted;

@@ -1,4 +1,4 @@
-//! Privileges of a process, and how it gives them up.
+//! Drops the privileges of a process.
 
 use super::error::{InitError, Trying};
 use crate::CommandLimits;
@@ -13,21 +13,21 @@ use rustix::{
 };
 use std::os::fd::AsFd;
 
-/// How much less a command's processes get of a busy processor than the daemon.
+/// Nice value of a command's processes relative to the daemon.
 const NICE: i32 = 5;
-/// Maximum number of files that a process may have open, and that all processes may have in flight over sockets.
+/// Maximum number of open files of a process, and of files in flight over sockets.
 const OPEN: u64 = 4096;
-/// The same if no control group counts the memory behind each file.
+/// The same if no control group counts the kernel memory of files.
 const OPEN_UNCOUNTED: u64 = 1024;
-/// Before this kernel processes were counted by user over the whole machine, the daemon's own among them.
+/// Before this kernel version, processes were counted per user of the whole machine, including the daemon's.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
-/// Minimum limit of processes on such a kernel, so that the daemon's user keeps room.
+/// Minimum process limit on such a kernel, to leave room for the daemon.
 const OLD_COUNT: u64 = 4096;
 
-/// Leaves nothing that a program could be given when it is started.
+/// Removes all capabilities that a program could gain on exec.
 pub(super) fn empty_bounding_set() -> rustix::io::Result<()> {
     for right in (0..u64::BITS).filter_map(|bit| CapabilitySet::from_bits(1 << bit)) {
-        // Asking about one that this kernel does not know fails.
+        // The query fails for capabilities that this kernel does not know.
         if capability_is_in_bounding_set(right).unwrap_or(false) {
             remove_capability_from_bounding_set(right)?;
         }
@@ -35,7 +35,7 @@ pub(super) fn empty_bounding_set() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Stops being root.
+/// Changes the user from root.
 pub(super) fn become_user(user: u32, group: u32) -> Result<(), InitError> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
     setgroups(&[]).trying("leaving root's groups")?;
@@ -48,7 +48,7 @@ pub(super) fn give(what: impl AsFd, user: u32, group: u32) -> rustix::io::Result
     fchown(what, Some(rustix::fs::Uid::from_raw(user)), Some(rustix::fs::Gid::from_raw(group)))
 }
 
-/// Gives up every capability, and that any program could bring one back.
+/// Drops all capabilities, and the possibility to regain them on exec.
 pub(super) fn drop_all() -> rustix::io::Result<()> {
     set_no_new_privs(true)?;
     clear_ambient_capability_set()?;
@@ -56,7 +56,7 @@ pub(super) fn drop_all() -> rustix::io::Result<()> {
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
-/// Sets the resource limits of one process. The sum of all processes is watched elsewhere.
+/// Sets the resource limits per process. The sum of all processes is checked elsewhere.
 pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitError> {
     let processes = if counts_by_namespace() { limits.processes } else { limits.processes.max(OLD_COUNT) };
     for (resource, most) in [
@@ -64,7 +64,7 @@ pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitErr
         (Resource::Nproc, processes),
         (Resource::Nofile, if counted { OPEN } else { OPEN_UNCOUNTED }),
         (Resource::Fsize, limits.disk),
-        // Not the address space: programs that compile while they run reserve much more than they use.
+        // Not the address space: JIT compilers reserve much more than they use.
         (Resource::Data, limits.memory),
         (Resource::Memlock, 8 * 1024 * 1024),
         (Resource::Msgqueue, 1024 * 1024),
@@ -78,8 +78,8 @@ pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitErr
     nice(NICE).map(drop).trying("stepping back behind the daemon")
 }
 
-/// Raises the limit of open files to the machine's maximum: as many descriptors may be in flight over sockets, those of
-/// other commands of this user among them, when this process hands one over. Best effort.
+/// Raises the limit of open files to the machine's maximum: it also limits descriptors in flight over sockets,
+/// including those of other commands of this user, when this process sends one. Best effort.
 pub(super) fn raise_open_files() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();

@@ -1,6 +1,6 @@
-//! Kernel resources counted by user: if daemon and commands are one user, the daemon lacks the resources that a command
-//! takes. In a user namespace of its own a command has a share of its own. Deliberately absent: resources
-//! that the kernel counts by user over all namespaces; `usage.rs` looks at those.
+//! Kernel resources that are counted per user: if daemon and commands run as one user, commands take them from the
+//! daemon. In its own user namespace, a command has its own share. Deliberately absent: resources that the kernel
+//! counts per user over all namespaces; `usage.rs` checks those.
 
 use rustix::{
     fs::{Mode, OFlags, open, openat},
@@ -12,8 +12,8 @@ use std::{
     os::fd::OwnedFd,
 };
 
-/// Limits of all commands together, each with its sysctl. A user usually has 128 inotify instances; nested
-/// namespaces are forbidden anyway.
+/// Limits of all commands together, each with its sysctl. A user usually has 128 inotify instances; nested namespaces
+/// are forbidden anyway.
 const SHARES: [(&str, u32); 4] = [
     (INSTANCES, MAX_INOTIFY_INSTANCES),
     ("sys/user/max_inotify_watches", 16_384),
@@ -23,12 +23,12 @@ const SHARES: [(&str, u32); 4] = [
 const INSTANCES: &str = "sys/user/max_inotify_instances";
 const MAX_INOTIFY_INSTANCES: u32 = 16;
 
-/// The machine's `/proc`, kept open for as long as the sandbox is made: its own cannot be written to. The settings in
+/// The machine's `/proc`, kept open while the sandbox is created: the sandbox's own is read-only. The settings in
 /// `/proc` are those of the namespaces of the process that opens them.
 pub(super) struct Proc(OwnedFd);
 
 impl Proc {
-    /// Opens it, as long as it is there.
+    /// Opens it while it is still mounted.
     pub(super) fn open() -> io::Result<Self> {
         open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map(Self)
     }
@@ -43,7 +43,7 @@ impl Proc {
     }
 }
 
-/// Sets the shares. Best effort: [`are_set`] returns whether it worked.
+/// Sets the shares. Best effort: [`are_set`] returns whether it succeeded.
 pub(super) fn set(proc: &Proc) {
     for (name, most) in SHARES {
         proc.write(name, &most.to_string()).ok();

@@ -1,4 +1,4 @@
-//! Loop of process 1 while the command runs: collects children, watches the memory, and listens for the end.
+//! Main loop of process 1: reaps children, checks the memory, and waits for the end.
 
 use super::{
     error::{InitError, Trying},
@@ -23,19 +23,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bounds of the interval between two looks at a command's memory: the more it has left, the longer.
+/// Bounds of the interval between memory checks: the more memory is left, the longer.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
-/// Maximum assumed speed of filling memory, in bytes for each millisecond.
+/// Maximum assumed allocation rate, in bytes per millisecond.
 const MAX_ALLOC_BYTES_PER_MS: u64 = 4 << 20;
 /// Minimum pause between two checks, as a multiple of a check's duration.
 const SHARE: u32 = 5;
 
-/// Signals when a child has ended.
+/// Signals the end of children.
 pub(super) struct Children(SignalFd);
 
 impl Children {
-    /// Begins to watch. Has to be done before there is a child.
+    /// Starts watching. Must be called before there is a child.
     pub(super) fn monitor() -> Result<Self, InitError> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
@@ -45,8 +45,8 @@ impl Children {
     }
 }
 
-/// Returns when the command ends, takes too much, or the daemon closes the socket. Remaining processes of the command
-/// end with this process.
+/// Returns when the command ends or exceeds a limit, or the daemon closes the socket. Remaining processes of the
+/// command end with this process.
 pub(super) fn until_the_end(
     control: &UnixStream,
     children: &Children,
@@ -91,7 +91,7 @@ pub(super) fn until_the_end(
     }
 }
 
-/// Obeys the daemon's messages. The end of the socket is the order to end.
+/// Handles the daemon's messages. A closed socket means to end.
 fn obey(mut control: &UnixStream) -> Result<(), InitError> {
     let mut words = [0; 16];
     let count = control.read(&mut words).trying("hearing the daemon")?;
@@ -99,7 +99,7 @@ fn obey(mut control: &UnixStream) -> Result<(), InitError> {
         return Err(InitError("the daemon let go".to_owned()));
     }
     for word in words.iter().take(count) {
-        // To all processes but this one. An error means that there are none.
+        // To all processes except this one. An error means that there are none.
         match *word {
             HOLD => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGSTOP).ok(),
             GO_ON => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGCONT).ok(),
@@ -109,7 +109,7 @@ fn obey(mut control: &UnixStream) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Collects every child that has ended; returns how the shell did, if it is among them.
+/// Reaps all children that have ended; returns the status of the shell if it is one of them.
 fn collect(shell: Option<Pid>) -> Option<WaitStatus> {
     let mut ended = None;
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {

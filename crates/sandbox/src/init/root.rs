@@ -1,5 +1,5 @@
-//! The file system that a command sees: built on memory of its own from pieces of the machine, all
-//! read-only but the thread's folder and the parts in memory.
+//! The file system of a command: a small file system in memory with parts of the machine, all read-only except for the
+//! thread's folder and the parts in memory.
 
 use super::{
     error::{InitError, Trying},
@@ -23,11 +23,11 @@ use std::{
 /// Mount points of the new root file system, and of the machine's until it is unmounted.
 const NEW: &str = "/new";
 const OLD: &str = "/old";
-/// Folders that every machine has. One becomes the place to build on; no other process sees that.
+/// Folders that every machine has. One becomes the build location, invisible to other processes.
 const PLACES: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
-/// Folders of programs and their parts. Links stay links.
+/// Folders of programs and libraries. Links are kept.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
-/// Entries of `/etc` that programs look up and that are no secret.
+/// Entries of `/etc` that programs need and that are no secrets.
 const ETC: [&str; 24] = [
     "alternatives",
     "bash_completion.d",
@@ -54,22 +54,22 @@ const ETC: [&str; 24] = [
     "ssl/openssl.cnf",
     "timezone",
 ];
-/// How names are found; only where there is a network to find them in.
+/// Configuration of name resolution; only with network access.
 const ETC_NET: [&str; 3] = ["host.conf", "hosts", "resolv.conf"];
 /// Devices that are safe for all users.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-/// Entries of a fresh `/proc` that belong to the machine and are hidden from commands.
+/// Entries of a new `/proc` that describe the machine and are hidden from commands.
 const PROC_HIDDEN: [&str; 8] =
     ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sched_debug", "sysrq-trigger", "timer_list"];
 
-/// Mount options, with the maximum size, of the memory file systems: the root, `/dev/shm`, and `/tmp`.
+/// Mount options with the maximum size of the file systems in memory: the root, `/dev/shm`, and `/tmp`.
 const SMALL: &str = "mode=0755,size=16m,nr_inodes=16k";
 const SHARED: &str = "mode=1777,size=64m,nr_inodes=4k";
 const SCRATCH: &str = "mode=1777,size=512m,nr_inodes=100k";
 
 const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Builds it and makes it the only one.
+/// Builds the file system and makes it the only one.
 pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     let pieces = Pieces::of(plan);
     step_aside()?;
@@ -86,7 +86,7 @@ pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     proc()?;
     let mounts = fs::read("/old/proc/self/mountinfo").trying("reading which mounts there are")?;
     for mounted in mountinfo::parse(&mounts) {
-        // The innermost piece decides.
+        // The innermost part decides.
         let piece = bound.iter().filter(|(to, _)| mounted.at.starts_with(to));
         if let Some((_, read_only)) = piece.max_by_key(|(to, _)| to.as_os_str().len()) {
             harden(&mounted, *read_only)?;
@@ -97,7 +97,7 @@ pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     leave_the_machine().trying("leaving the machine's files")
 }
 
-/// One piece of the machine in the new file system.
+/// A part of the machine in the new file system.
 struct MountPiece {
     from: PathBuf,
     to: PathBuf,
@@ -107,8 +107,8 @@ struct MountPiece {
 struct Pieces(Vec<MountPiece>);
 
 impl Pieces {
-    /// Finds the pieces while the machine's paths are still valid. Pieces that a machine does not have are left out;
-    /// a missing folder of the thread is noticed when it is bound.
+    /// Finds the parts while the machine's paths are still valid. Missing parts are skipped; a missing folder of the
+    /// thread is detected when it is bound.
     fn of(plan: &JailPlan) -> Self {
         let mut pieces = Vec::new();
         let mut add = |from: &Path, to: &Path, read_only| {
@@ -136,13 +136,13 @@ impl Pieces {
     }
 }
 
-/// Puts an absolute path under another root.
+/// Returns an absolute path below another root.
 fn below(root: &str, path: &Path) -> PathBuf {
     Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Makes a small memory file system the root, with the machine's under `/old`. Nothing of this reaches the
-/// machine's own namespace.
+/// Makes a small file system in memory the root, with the machine's root under `/old`. The machine's own namespace is
+/// unaffected.
 fn step_aside() -> Result<(), InitError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).trying("keeping mounts to ourselves")?;
@@ -165,7 +165,7 @@ fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), InitError> {
         .trying(format_args!("mounting memory at {at}"))
 }
 
-/// Binds a folder or a file, with all that is mounted in it: inside of a user namespace less cannot be had.
+/// Binds a folder or a file recursively: a user namespace does not allow non-recursive bind mounts.
 fn bind(from: &Path, to: &Path) -> Result<(), InitError> {
     let shown = to.strip_prefix(NEW).unwrap_or(to).display();
     let step = || -> io::Result<()> {
@@ -194,7 +194,7 @@ fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), InitError
     mount_remount(&mounted.at, flags, "").trying(format_args!("protecting {}", mounted.at.display()))
 }
 
-/// Makes the links of `/bin` and its like into `/usr`, on machines that have them.
+/// Creates the links from `/bin` and similar folders to `/usr`, on machines that have them.
 fn links() -> Result<(), InitError> {
     let step = || -> io::Result<()> {
         for name in SYSTEM {
@@ -209,7 +209,7 @@ fn links() -> Result<(), InitError> {
     step().trying("making the system's links")
 }
 
-/// Writes the files that name the users, and nothing about the machine.
+/// Writes the files with the users' names, and nothing about the machine.
 fn etc(plan: &JailPlan) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     let home = "/mnt/user-data/workspace";
@@ -237,7 +237,7 @@ fn etc(plan: &JailPlan) -> Result<(), InitError> {
     step().trying("writing /etc")
 }
 
-/// Makes the other parts of a `/dev`: terminals of its own, shared memory, and links.
+/// Creates the other parts of `/dev`: private terminals, shared memory, and links.
 fn dev() -> Result<(), InitError> {
     memory("/new/dev/shm", SHARED, MountFlags::NOEXEC)?;
     let step = || -> io::Result<()> {
@@ -253,14 +253,14 @@ fn dev() -> Result<(), InitError> {
         fs::create_dir("/new/dev/pts")
     };
     step().trying("making /dev")?;
-    // Programs that want a terminal do without where the kernel has none to give.
+    // If the kernel offers no terminals, programs have to do without.
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", "/new/dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620").ok();
     Ok(())
 }
 
-/// Mounts a `/proc` that shows the sandbox's processes only. Where the machine's own is covered in parts, as in
-/// containers, the kernel refuses that, and the command has to do without: the machine's is not for it.
+/// Mounts a `/proc` with the sandbox's processes only. If parts of the machine's own are masked, as in containers, the
+/// kernel refuses this, and the command has no `/proc`.
 fn proc() -> Result<(), InitError> {
     let making = "making /proc";
     fs::create_dir("/new/proc").trying(making)?;
@@ -273,16 +273,15 @@ fn proc() -> Result<(), InitError> {
             mount_bind_recursive("/new/dev/null", &path).trying(making)?;
         }
     }
-    // The whole of `/proc`: by writing there, a process could above all set how soon the kernel ends it when memory
-    // runs out.
+    // All of `/proc` is read-only: a writable one would let a process lower its priority for the OOM killer.
     mount_remount("/new/proc", flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)
 }
 
-/// Makes the new file system the root, and releases everything else.
+/// Makes the new file system the root, and unmounts everything else.
 fn leave_the_machine() -> io::Result<()> {
     unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;
-    // The old root ends up on top of the new one, from where it is taken away.
+    // The old root is mounted on top of the new one, from where it is unmounted.
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     std::env::set_current_dir("/")?;

@@ -1,8 +1,7 @@
-//! The refused system calls. A list of dangerous calls, not of needed ones: a shell runs
-//! any program, and the needs of a program are not known before.
+//! The system call filter. It is a denylist: a shell runs any program, so the needed calls are unknown.
 //!
-//! Refused are calls that reach other processes, mounts, namespaces, devices and the machine as a whole, and
-//! the calls through which kernels have been broken most. Most refused calls fail without a capability anyway.
+//! It denies calls that affect other processes, mounts, namespaces, devices and the machine, and calls with the most
+//! kernel vulnerabilities. Most of them need a capability anyway.
 
 use super::{
     error::{InitError, Trying},
@@ -14,10 +13,10 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// A call's number, and when it is refused; always where there is no rule.
+/// Numbers of denied calls with their conditions; unconditional if there are none.
 type SyscallRules = BTreeMap<i64, Vec<Rule>>;
 
-/// Refused as if it were not permitted.
+/// Calls that fail with `EPERM`.
 const FORBIDDEN: &[i64] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -63,7 +62,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
     libc::SYS_vhangup,
-    // Where kernels break.
+    // Frequent kernel vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -76,7 +75,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_lookup_dcookie,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
-    // Memory that no limit counts.
+    // Memory that is not counted by any limit.
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
     libc::SYS_msgget,
@@ -99,10 +98,10 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS__sysctl,
 ];
 
-/// `open_tree_attr`, `listns` and other calls newer than the C library's list: mounts and namespaces again.
+/// `open_tree_attr`, `listns` and other calls that are missing in the C library's list: mounts and namespaces.
 const FORBIDDEN_NEW: &[i64] = &[467, 470];
 
-/// Each flag makes `clone` make a namespace.
+/// Flags of `clone` that create namespaces.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWUSER,
@@ -113,7 +112,7 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Flags of `clone`: a thread, and whether it has its files with the others; and of `close_range`.
+/// Flags of `clone`, for threads and for shared files, and of `close_range`.
 const THREAD: u64 = 0x0001_0000; // CLONE_THREAD
 const FILES: u64 = 0x0000_0400; // CLONE_FILES
 const UNSHARE: u64 = 2; // CLOSE_RANGE_UNSHARE
@@ -121,24 +120,23 @@ const UNSHARE: u64 = 2; // CLOSE_RANGE_UNSHARE
 const PIPE_SIZE: u64 = 1031; // F_SETPIPE_SZ
 const DUMPABLE: u64 = 4; // PR_SET_DUMPABLE
 
-/// Puts characters into a terminal's input.
+/// Inserts characters into a terminal's input.
 const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 
-/// Sockets that stay inside: between processes, and of the network that the namespace has. Others, `vsock` above
-/// all, reach the machine around the namespace.
+/// Address families that stay inside of the namespaces. Others, most of all `vsock`, reach the host.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// The choices that a filter has.
+/// Options of the filter.
 pub(super) struct Filter {
-    /// Kind of network.
+    /// Network access.
     pub(super) net: Net,
     /// Whether a control group counts memory that belongs to no process.
     pub(super) counted: bool,
-    /// Whether commands may watch folders: not where they would take that from the daemon.
+    /// Whether commands may use inotify: not if they share the daemon's quota.
     pub(super) inotify: bool,
 }
 
-/// Installs it for this process and all that it will start. Nothing takes it away again.
+/// Installs the filter for this process and its children. It cannot be removed.
 pub(super) fn install(filter: &Filter) -> Result<(), InitError> {
     for program in [foreign(filter.counted), forbidden(filter).trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
@@ -146,7 +144,7 @@ pub(super) fn install(filter: &Filter) -> Result<(), InitError> {
     Ok(())
 }
 
-/// System calls for computing, and for reading and writing open files.
+/// System calls for computation, and for reading and writing open files.
 const THINKING: &[i64] = &[
     libc::SYS_read,
     libc::SYS_readv,
@@ -166,7 +164,7 @@ const THINKING: &[i64] = &[
     libc::SYS_madvise,
     libc::SYS_brk,
     libc::SYS_futex,
-    // As if it were not there, by the other filter.
+    // The other filter reports it as missing.
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
     libc::SYS_rseq,
@@ -189,7 +187,7 @@ const THINKING: &[i64] = &[
     libc::SYS_uname,
 ];
 
-/// Installs a filter that refuses everything but [`THINKING`], for this process and its threads.
+/// Installs a filter that denies everything except [`THINKING`], for this process and its threads.
 pub(super) fn install_for_thinking() -> Result<(), InitError> {
     for program in [foreign(true), thinking().trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
@@ -200,7 +198,7 @@ pub(super) fn install_for_thinking() -> Result<(), InitError> {
 fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
     const NAME: u64 = 15; // PR_SET_NAME
     let mut rules: SyscallRules = THINKING.iter().map(|call| (*call, Vec::new())).collect();
-    // Threads, and no processes; its own limits, which can only become less; the names of threads.
+    // Threads, but no processes; own limits, which can only be lowered; names of threads.
     rules.insert(libc::SYS_clone, vec![when(&[(0, Len::Qword, Op::MaskedEq(THREAD), THREAD)])?]);
     rules.insert(libc::SYS_prlimit64, vec![when(&[(0, Len::Dword, Op::Eq, 0)])?]);
     rules.insert(libc::SYS_prctl, vec![when(&[(0, Len::Dword, Op::Eq, NAME)])?]);
@@ -216,11 +214,11 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
     let mut clones: Vec<Rule> =
         flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?;
-    // A thread with files of its own: the count of files looks at one thread of a process.
+    // A thread with its own file table: the file count inspects one thread per process.
     clones.push(when(&[(0, Len::Qword, Op::MaskedEq(THREAD | FILES), THREAD)])?);
     rules.insert(libc::SYS_clone, clones);
     rules.insert(libc::SYS_close_range, vec![when(&[(2, Len::Dword, mask(UNSHARE), UNSHARE)])?]);
-    // A pipe that holds more than its counted size, and the setting that keeps a process from being counted.
+    // Pipes beyond their counted size, and the setting that hides a process from the checks.
     rules.insert(libc::SYS_fcntl, vec![when(&[(1, Len::Dword, Op::Eq, PIPE_SIZE)])?]);
     rules.insert(
         libc::SYS_prctl,
@@ -238,7 +236,7 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
             .into_iter()
             .collect::<Result<_, _>>()?,
     );
-    // Which kind of machine a program believes to run on: left as it is, or asked for.
+    // The execution domain: unchanged or queried.
     rules.insert(
         libc::SYS_personality,
         vec![when(&[(0, Len::Dword, Op::Ne, 0), (0, Len::Dword, Op::Ne, u64::from(u32::MAX))])?],
@@ -247,7 +245,7 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
         FAMILIES.iter().map(|family| (0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs()))).collect();
     let mut sockets = vec![when(&others)?];
     if filter.net != Net::Shared {
-        // Of netlink only the protocol that lists interfaces.
+        // The only allowed netlink protocol lists interfaces.
         let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
         sockets.push(when(&[(0, Len::Dword, Op::Eq, netlink), (2, Len::Dword, Op::Ne, 0)])?);
     }
@@ -264,10 +262,10 @@ fn when(conditions: &[(u8, Len, Op, u64)]) -> Result<Rule, seccompiler::BackendE
     Rule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-/// A filter by hand, for rules that the library cannot express: calls by the x32 table, which would slip past the
-/// numbers of the other filter, and `clone3`, whose flags no filter can read and without which programs take `clone`.
-/// Both are as if the kernel did not have them, and so are files in memory where they are not counted: programs then
-/// take `/dev/shm`. Other architectures are refused by the other filter.
+/// A hand-written filter for rules that the library cannot express: calls of the x32 ABI, whose numbers would bypass
+/// the other filter, and `clone3`, whose flags no filter can read; programs then use `clone`. Both are reported as
+/// missing, and so is `memfd_create` if its memory is not counted: programs then use `/dev/shm`. The other filter
+/// denies other architectures.
 fn foreign(counted: bool) -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K

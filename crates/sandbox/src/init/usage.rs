@@ -1,6 +1,6 @@
-//! Resource use of all processes of a sandbox together, as `/proc` reports it. If a control group counts it, only the
-//! resources that the kernel counts by user are checked. If none does, kernel memory that no process has is counted by
-//! its maximum: an estimate that errs to the command's disadvantage, and only beyond the use of ordinary programs.
+//! Resource usage of all processes of a sandbox, from `/proc`. With a control group, only resources that the kernel
+//! counts per user are checked. Without one, kernel memory outside of processes is estimated by its maximum: the
+//! estimate is too high, but only beyond the usage of ordinary programs.
 
 use super::wire::{JailPlan, Net};
 use std::{
@@ -10,39 +10,36 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A process that has less resident is not asked for its fair share, in bytes.
+/// Minimum resident memory of a process for which the proportional share is read, in bytes.
 const SMALL: u64 = 16 << 20;
-/// Number of sockets, and number of pipes, that are not counted.
+/// Number of sockets, and of pipes, that are not counted.
 const ORDINARY: u64 = 64;
-/// Maximum amount of data that waits in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16
-/// pages.
+/// Maximum size of buffered data in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16 pages.
 const SOCKET: u64 = 2 * 212_992;
 const PIPE: u64 = 64 << 10;
-/// Kernel memory for a watched file, in bytes.
+/// Kernel memory per watched file, in bytes.
 const WATCH: u64 = 256;
-/// Maximum number of files watched by all processes together: it is the kernel's limit for each user, the daemon's own
-/// watches among them.
+/// Maximum number of files watched by all processes: the kernel limits it per user, including the daemon's own watches.
 const WATCHES: u64 = 65_536;
 /// Maximum number of pipes, for the same reason.
 const PIPES: usize = 512;
 /// Folders in memory.
 const IN_MEMORY: [&str; 2] = ["/tmp", "/dev/shm"];
-/// Number of failed checks in a row after which a process counts as hiding. One that starts a program cannot be checked
-/// for a moment.
+/// Number of consecutive failed checks after which a process counts as hiding. A process cannot be checked during exec.
 const HIDDEN: u32 = 3;
 
-/// Looks again and again.
+/// Checks the usage repeatedly.
 pub(super) struct UsageProbe {
     memory: u64,
     counted: bool,
     own_net: bool,
-    /// The machine's shared memory when the command began, in bytes.
+    /// The machine's shared memory at the start of the command, in bytes.
     shared: u64,
     hidden: u32,
 }
 
 impl UsageProbe {
-    /// Begins, before there is a command.
+    /// Starts before there is a command.
     pub(super) fn begin(plan: &JailPlan) -> Self {
         Self {
             memory: plan.limits.memory,
@@ -53,7 +50,7 @@ impl UsageProbe {
         }
     }
 
-    /// Returns how much of its memory is left for the command, in bytes; `None` if it takes too much of anything.
+    /// Returns the command's remaining memory, in bytes; `None` if it exceeds a limit.
     pub(super) fn left(&mut self) -> Option<u64> {
         let mut seen = UsageSample::default();
         for process in processes() {
@@ -69,7 +66,7 @@ impl UsageProbe {
         let mut memory = seen.memory;
         if !self.counted {
             memory += self.of_nobody(&seen);
-            // Pages that a process shares with itself and has taken out of sight are still the machine's shared memory.
+            // Unmapped shared pages are not visible in processes, but still count as the machine's shared memory.
             if seen.shares && shared().saturating_sub(self.shared) > self.memory {
                 return None;
             }
@@ -92,10 +89,10 @@ impl UsageProbe {
         }
     }
 
-    /// Returns the most memory that may belong to no process, in bytes.
+    /// Returns the maximum memory outside of processes, in bytes.
     fn of_nobody(&self, seen: &UsageSample) -> u64 {
         let open = seen.sockets.len() as u64;
-        // Those on their way over other sockets are among these.
+        // Sockets in flight over other sockets are included.
         let sockets = if self.own_net { open.max(sockets()) } else { open };
         let in_memory = IN_MEMORY.iter().filter_map(|at| rustix::fs::statvfs(*at).ok());
         in_memory.map(|stat| stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize).sum::<u64>()
@@ -137,12 +134,12 @@ impl UsageSample {
     }
 }
 
-/// A thread that shows its process's resources: the first one may have ended, and shows nothing then.
+/// A thread that shows its process's resources: the main thread may have ended and shows nothing then.
 struct TaskProbe {
     path: PathBuf,
     /// In KiB.
     resident: u64,
-    /// Tables of pages, in KiB.
+    /// Page tables, in KiB.
     tables: u64,
 }
 
@@ -164,8 +161,8 @@ impl TaskProbe {
     }
 }
 
-/// Returns the resident memory of a process in bytes, with its share of common pages; `None` if it cannot be
-/// read.
+/// Returns the resident memory of a process in bytes, with its proportional share of common pages; `None` if it is
+/// unreadable.
 fn fair_share(task: &Path) -> Option<u64> {
     let text = fs::read_to_string(task.join("smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
@@ -173,20 +170,20 @@ fn fair_share(task: &Path) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Whether a process has memory that it could share, and that it keeps as a whole by any part.
+/// Returns whether a process has memory that may be shared and stays allocated while any part is mapped.
 fn shares(task: &Path) -> bool {
     let Ok(maps) = fs::File::open(task.join("maps")) else { return false };
     BufReader::new(maps).lines().map_while(Result::ok).any(|line| line.contains("/dev/zero"))
 }
 
-/// How many files an instance of epoll watches; no more than `most` are counted.
+/// Returns the number of files that an epoll instance watches, up to `most`.
 fn watches(about: &Path, most: u64) -> u64 {
     let Ok(file) = fs::File::open(about) else { return 0 };
     let lines = BufReader::new(file).lines().map_while(Result::ok).filter(|line| line.starts_with("tfd:"));
     lines.zip(0..most).count() as u64
 }
 
-/// How many sockets there are in this network.
+/// Returns the number of sockets in this network namespace.
 fn sockets() -> u64 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     text.split_whitespace().nth(2).and_then(|count| count.parse().ok()).unwrap_or(0)

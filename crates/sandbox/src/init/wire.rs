@@ -1,5 +1,5 @@
-//! Protocol of daemon and sandbox over the control socket: one plan one way, a few messages the other. Each
-//! is JSON behind its length.
+//! Protocol between daemon and sandbox over the control socket: one plan in one direction, a few messages in the other.
+//! Each is JSON with a length prefix.
 
 use super::error::{InitError, Trying};
 use crate::{CommandLimits, mounts::Mount};
@@ -17,74 +17,74 @@ use std::{
     },
 };
 
-/// The name under which this program is started as sandbox. An argument of a person's cannot be taken for it.
+/// Name under which this program is started as a sandbox. It cannot be confused with a user's argument.
 pub(crate) const NAME: &str = "pudu-sandbox";
 /// Maximum size of a message, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// All that a sandbox has to know.
+/// Everything that a sandbox needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JailPlan {
-    /// Script that the shell runs.
+    /// Script for the shell.
     pub(crate) script: String,
-    /// The command's whole environment.
+    /// The complete environment of the command.
     pub(crate) environment: Vec<(String, String)>,
     /// The mounts, parents before children.
     pub(crate) mounts: Vec<Mount>,
     /// Its resource limits.
     pub(crate) limits: CommandLimits,
-    /// User and group of the command towards the kernel.
+    /// User and group of the command.
     pub(crate) identity: (u32, u32),
-    /// Whether the daemon is root and the sandbox still has to stop being it.
+    /// Whether the daemon is root and the sandbox has to change the user.
     pub(crate) from_root: bool,
-    /// Kind of network.
+    /// Network access.
     pub(crate) net: Net,
     /// Whether a control group counts the command's resources, including memory that belongs to no process.
     pub(crate) counted: bool,
 }
 
-/// Byte with which the daemon stops a running command's processes while its files are counted.
+/// Byte by which the daemon stops a running command's processes while its files are counted.
 pub(crate) const HOLD: u8 = b'h';
-/// Byte with which the daemon lets them go on.
+/// Byte by which the daemon resumes them.
 pub(crate) const GO_ON: u8 = b'g';
 
-/// Kind of network of a sandbox.
+/// Network access of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Net {
-    /// A loopback of its own.
+    /// Its own loopback interface.
     Loopback,
-    /// The same, and a listener on it that the daemon serves.
+    /// Its own loopback interface, with a listener that the daemon serves.
     Served,
-    /// The machine's own.
+    /// The machine's network.
     Shared,
 }
 
 /// Message of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum InitMessage {
-    /// Carries the listener, if one was wanted. Sent before any right is given up: a process that shares a user with
-    /// the commands could not hand it over any more once they have their maximum number of descriptors in flight.
+    /// Carries the listener, if one was requested. Sent before privileges are dropped: a process with the same user as
+    /// the commands could not send it if they exhaust the limit of descriptors in flight.
     Listening,
-    /// Everything is in place.
+    /// The sandbox is ready.
     Ready,
-    /// It could not be built.
+    /// The sandbox could not be built.
     Failed(String),
     /// The command exited.
     Exited(i32),
     /// The command was killed by a signal.
     Signalled(i32),
-    /// All its processes together took more memory than allowed.
+    /// The processes exceeded the memory limit.
     Memory,
 }
 
-/// Puts the length before a message.
+/// Adds the length prefix to a message.
 pub(crate) fn framed(message: &impl Serialize) -> Result<Vec<u8>, InitError> {
     let body = serde_json::to_vec(message).trying("writing a message")?;
     let length = u32::try_from(body.len()).trying("writing a message")?;
     Ok([&length.to_le_bytes()[..], &body].concat())
 }
 
-/// Reads one message and nothing behind it.
+/// Reads exactly one message.
 pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, InitError> {
     let mut length = [0; 4];
     from.read_exact(&mut length).trying("reading the plan")?;
@@ -97,7 +97,7 @@ pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, InitEr
     serde_json::from_slice(&body).trying("understanding the plan")
 }
 
-/// Takes the first whole message out of the received bytes; `None` if more has to come.
+/// Removes the first complete message from the received bytes; `None` if it is incomplete.
 pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitError> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;
@@ -110,7 +110,7 @@ pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitErro
     word.map(Some)
 }
 
-/// Sends a message, with a descriptor if there is one.
+/// Sends a message with an optional descriptor.
 pub(crate) fn say(
     to: &UnixStream,
     word: &InitMessage,

@@ -1,9 +1,8 @@
-//! A process that gives up everything but its open descriptors: no files, no network, no other processes, and
-//! only the system calls that computing needs. For programs that read input from strangers and answer on their standard
-//! output.
+//! Confines this process to its open descriptors: no files, no network, no other processes, and only the system calls
+//! for computation. For programs that read untrusted input and write to their standard output.
 //!
-//! Namespaces are taken where the kernel gives them; that a process stops being root and that the filter of calls is in
-//! force is not negotiable. Deliberately absent: limits, which are the caller's.
+//! Namespaces are used if available; changing the user from root and the system call filter are mandatory. Deliberately
+//! absent: limits, which the caller sets.
 
 use super::{
     error::{InitError, Trying},
@@ -19,30 +18,28 @@ use rustix::{
 };
 use std::{fs, io};
 
-/// User and group of commands and such processes if the daemon is root: a number that distributions and
-/// systemd keep free.
+/// User and group of commands and confined processes if the daemon is root: an ID that distributions and systemd keep
+/// free.
 pub(crate) const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
-/// Gives everything up. Has to be called while there is one thread.
+/// Confines this process. Must be called while there is a single thread.
 ///
 /// # Errors
-/// When something is left that must not be; the process has to end then.
+/// When a privilege could not be dropped; the process has to exit then.
 pub fn withdraw() -> Result<(), String> {
     work().map_err(|InitError(why)| why)
 }
 
 fn work() -> Result<(), InitError> {
     outer::close_strangers().trying("closing what was inherited")?;
-    // The leader of a session already has no terminal either. If memory runs out, this process is ended first, if
-    // possible.
+    // A session leader has no terminal either. If memory runs out, this process is killed first, if possible.
     setsid().ok();
     fs::write("/proc/self/oom_score_adj", "1000").ok();
     let from_root = geteuid().is_root();
     if leave(from_root).is_ok() {
         empty_root().ok();
     }
-    // Without a right, and without a namespace that gave some, there is nothing to give up, and nothing to give it up
-    // with.
+    // Without capabilities and new namespaces there is nothing to drop, and no permission to drop it.
     let powerless = capabilities(None).is_ok_and(|sets| sets.permitted.is_empty());
     if !powerless {
         privileges::empty_bounding_set().trying("emptying the bounding set")?;
@@ -55,7 +52,7 @@ fn work() -> Result<(), InitError> {
     seccomp::install_for_thinking()
 }
 
-/// Goes into namespaces of its own.
+/// Enters new namespaces.
 fn leave(from_root: bool) -> Result<(), InitError> {
     let flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWIPC
@@ -71,14 +68,14 @@ fn leave(from_root: bool) -> Result<(), InitError> {
     outer::map(&proc, user, group)
 }
 
-/// Makes a root in which nothing can be read, and releases the machine's.
+/// Creates an empty root, and unmounts the machine's.
 fn empty_root() -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let safe = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("tmpfs", "/proc", "tmpfs", safe, c"mode=0555,size=4k,nr_inodes=2")?;
     std::env::set_current_dir("/proc")?;
     mount_remount("/proc", safe | MountFlags::BIND | MountFlags::RDONLY, "")?;
-    // The old root ends up on top of the new one, from where it is taken away.
+    // The old root is mounted on top of the new one, from where it is unmounted.
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     std::env::set_current_dir("/")

@@ -1,6 +1,6 @@
-//! Ways out of a sandbox, for a shell: the tests of containers try them too.
+//! Attempts to escape from a sandbox with a shell, also used in the tests of containers.
 
-/// What is tried, and what a command says that got out. `HOME` is the daemon's home, `PID` the daemon.
+/// Attempts, and the output of a successful one. `HOME` is the daemon's home, `PID` the daemon.
 pub(crate) const ATTEMPTS: &[(&str, &str)] = &[
     ("read the daemon's home", "cat HOME/secret && echo ESCAPED"),
     ("list the daemon's home", "ls HOME && echo ESCAPED"),

@@ -1,4 +1,4 @@
-//! What commands find and how they end.
+//! The environment of commands, and how they end.
 
 use crate::house::{House, confined, gone, house, with_host_shell};
 use pudu_base::{BoxFuture, Killed, Network, SandboxError, SandboxProvider, Shell, ShellCommand, Variable};
@@ -18,7 +18,7 @@ async fn there_is_a_shell_where_the_kernel_confines_it_or_the_operator_allows_th
     assert_eq!(none.local.shell(), None);
     let host = house(None, allowed(true)).await;
     assert_eq!((host.local.shell(), host.sh("true").await.code), (Some(Shell::Host), Some(0)));
-    // The last resort is not taken where there is a better one.
+    // The host's shell is not used if there is an alternative.
     let Some(house) = confined(allowed(true)).await else { return };
     assert_eq!(house.local.shell(), Some(Shell::Confined(Network::None)));
     assert_eq!(house.says("hostname").await, "sandbox");
@@ -32,7 +32,7 @@ async fn the_shell_and_the_file_tools_see_the_same_paths() {
     let mount = |agent: &str, read_only| Mount::configured(shared.path().into(), agent, read_only).unwrap();
     let absent = Mount::configured("/does/not/exist".into(), "/mnt/absent", true).unwrap();
     let mounts = vec![mount("/mnt/data", true), mount("/opt/more/data", false), absent];
-    // A folder that the command's user may write in, whoever that is.
+    // A folder in which any user can write.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(shared.path(), permissions).unwrap();
     let Some(house) = confined(Options { mounts, ..Options::default() }).await else { return };
@@ -76,7 +76,7 @@ async fn an_environment_is_made_from_nothing_and_what_the_operator_adds() {
     assert_eq!(house.says(names).await, "ANSWER HOME LANG LOGNAME PATH PWD SHELL SHLVL TMPDIR USER 42 /tmp");
 }
 
-/// What people do in shells every day.
+/// Everyday commands.
 #[tokio::test]
 async fn everyday_work_goes_on_as_if_there_were_no_walls() {
     let Some(house) = confined(Options::default()).await else { return };
@@ -99,7 +99,7 @@ async fn everyday_work_goes_on_as_if_there_were_no_walls() {
         let done = house.sh(script).await;
         assert_eq!(done.stdout.trim_end(), expect, "{script}: {done:?}");
     }
-    // Its own loopback works, and the standard ways of many programs.
+    // The loopback interface works, and so do the usual mechanisms of many programs.
     let python = r#"
 import http.server, threading, urllib.request, multiprocessing, subprocess, os, pty, tempfile, socket
 server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
@@ -116,7 +116,7 @@ print(os.ttyname(pty.openpty()[1]).startswith("/dev/pts/"), len(socket.socketpai
     }
 }
 
-/// Both kinds of shells end alike.
+/// Both kinds of shells end the same way.
 async fn ends(house: &House, mark: &str) {
     let done = house.sh("echo out; echo oops >&2; exit 3").await;
     assert_eq!((done.stdout.as_str(), done.stderr.as_str(), done.code), ("out\n", "oops\n", Some(3)));
@@ -174,14 +174,14 @@ async fn many_commands_at_once_do_not_meet() {
     assert_eq!(all, ("1".into(), "2".into(), "3".into(), "4".into(), "5".into(), "6".into()));
 }
 
-/// Answers every connection with the first line that it was sent.
+/// Answers every connection with its first line.
 struct Parrot;
 
 impl Egress for Parrot {
     fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                // To the end of the head, which may come in pieces: what is closed unread is a reset for the other.
+                // Reads the complete head, which may arrive in pieces: closing with unread data resets the connection.
                 let mut heard = Vec::new();
                 while !heard.ends_with(b"\r\n\r\n") && stream.read_buf(&mut heard).await.unwrap_or(0) > 0 {}
                 let line = String::from_utf8_lossy(&heard).lines().next().unwrap_or_default().to_owned();
@@ -207,7 +207,7 @@ async fn a_sandbox_with_a_proxy_reaches_the_daemons_and_nothing_else() {
     );
     let around = format!("(: <> /dev/tcp/127.0.0.1/{port}) || (: <> /dev/tcp/1.1.1.1/53) || echo nowhere");
     assert_eq!(house.sh(&around).await.stdout, "nowhere\n");
-    // Each sandbox has a listener of its own at the same place.
+    // Each sandbox has its own listener at the same address.
     let (first, second) = tokio::join!(house.says(ask), house.says(ask));
     assert_eq!(first, second);
 }

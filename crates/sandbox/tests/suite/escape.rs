@@ -1,4 +1,4 @@
-//! Ways out that were tried on other sandboxes. Each fails inside, and leaves the daemon as it was.
+//! Attempts to escape that were made on other sandboxes. Each fails, and leaves the daemon unharmed.
 
 use crate::{
     attempts::ATTEMPTS,
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// What a shell has no words for: calls into the kernel, by number where the machine's are known.
+/// Attempts that a shell cannot express: system calls, by number where the architecture is known.
 const CALLS: &str = r#"
 import ctypes, os, socket, sys, errno, fcntl, platform
 libc = ctypes.CDLL(None, use_errno=True)
@@ -124,7 +124,7 @@ async fn no_command_gets_out_of_a_sandbox_with_a_network_but_to_the_network() {
     }
 }
 
-/// The calls of [`CALLS`], with servers outside that nobody must reach.
+/// The calls of [`CALLS`], with servers outside that must not be reached.
 #[tokio::test]
 async fn no_call_into_the_kernel_leads_out() {
     let Some(house) = confined(Options::default()).await else { return };
@@ -145,7 +145,7 @@ async fn no_call_into_the_kernel_leads_out() {
     assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("tried\n", ""));
 }
 
-/// Programs of another architecture would have their own numbers for the same calls.
+/// Programs of another architecture would use other numbers for the same calls.
 #[tokio::test]
 async fn calls_of_another_architecture_are_not_answered() {
     let Some(house) = confined(Options::default()).await else { return };
@@ -186,7 +186,7 @@ async fn what_a_command_plants_for_the_daemon_leads_nowhere() {
         let write = house.sandbox.write(path, b"x", false).await;
         assert!(matches!(write, Err(SandboxError::Outside { .. })), "{path}: {write:?}");
     }
-    // A whole folder in which the daemon itself works, and the folder of its uploads.
+    // A folder that the daemon itself uses, and the folder of its uploads.
     house.sh(&format!("cd ..; rm -r uploads outputs; ln -s {home} uploads; ln -s {home} outputs")).await;
     let incoming = house.home.path().join("incoming");
     std::fs::write(&incoming, "sent").unwrap();
@@ -216,7 +216,7 @@ async fn nothing_outlives_its_command_whatever_it_does_to_stay() {
     }
 }
 
-/// A killed daemon has no time for anything.
+/// A killed daemon cannot clean up.
 #[tokio::test]
 async fn nothing_outlives_a_daemon_that_is_killed() {
     let Some(house) = confined(Options::default()).await else { return };
@@ -236,8 +236,7 @@ async fn nothing_outlives_a_daemon_that_is_killed() {
     gone(house.home.path().to_str().unwrap()).await;
 }
 
-/// Another user than the tests', where they run as root; then it is root's way of making sandboxes that the other
-/// tests try.
+/// Runs as another user if the tests run as root, when the other tests create sandboxes as root.
 #[tokio::test]
 async fn no_command_of_a_daemon_without_rights_gets_out_either() {
     use std::os::unix::{fs::PermissionsExt, process::CommandExt};
@@ -284,7 +283,7 @@ async fn the_doctors_attempts_all_fail_and_would_tell_if_they_did_not() {
     assert_eq!(full.len(), proofs.len() - 1);
 }
 
-/// The sandbox's own name is no way in: a person who types it gets nothing.
+/// Starting the program under the sandbox's name has no effect for a user.
 #[test]
 fn starting_the_program_under_the_sandboxs_name_does_nothing_for_anybody() {
     use std::os::unix::process::CommandExt;
@@ -310,7 +309,7 @@ fn starting_the_program_under_the_sandboxs_name_does_nothing_for_anybody() {
     }
 }
 
-/// The tests above would pass on a shell that does nothing.
+/// The tests above would pass with a shell that does nothing.
 #[tokio::test]
 async fn the_attempts_are_told_from_a_shell_that_does_nothing() {
     let Some(house) = confined(Options::default()).await else { return };

@@ -1,4 +1,4 @@
-//! Files by the agent's paths, from the daemon's side.
+//! File operations of the daemon by the agent's paths.
 
 use crate::house::{confined, with_host_shell};
 use pudu_base::SandboxError;
@@ -53,7 +53,7 @@ async fn no_path_and_no_symlink_leads_out() {
     }
     let write = place.sandbox.write("/mnt/user-data/workspace/up/secret", b"gone", false).await;
     assert!(matches!(write, Err(SandboxError::Outside { .. })), "{write:?}");
-    // A plain write puts a file in the link's place and leaves what it pointed at.
+    // A plain write replaces the link with a file and leaves its target unchanged.
     place.sandbox.write("/mnt/user-data/workspace/link", b"mine", false).await.unwrap();
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "of the host");
 }
@@ -99,7 +99,7 @@ async fn a_file_from_people_gets_a_safe_name_that_nothing_has_yet() {
     check(long, format!("{}.pdf", "ü".repeat(98))).await;
 }
 
-/// What waits until somebody writes to it, for ever.
+/// Files that block until another process writes to them.
 #[tokio::test]
 async fn nothing_that_a_command_leaves_behind_makes_the_daemon_wait() {
     let place = with_host_shell().await;
@@ -173,7 +173,7 @@ async fn a_script_that_is_rewritten_can_still_be_started() {
     assert_eq!(place.says("./run; ls -A").await, "two\nrun");
 }
 
-/// Whoever the daemon is, commands can work with what the daemon puts there and the other way round.
+/// Commands can use files of the daemon and vice versa, whatever user the daemon has.
 #[tokio::test]
 async fn daemon_and_commands_can_use_each_others_files() {
     let Some(place) = confined(Options::default()).await else { return };
@@ -185,7 +185,7 @@ async fn daemon_and_commands_can_use_each_others_files() {
     place.says("echo 2 >> ../uploads/a.txt; echo 2 >> x/y/z; touch x/new x/y/new; echo 2 >> log").await;
     place.says("umask 077; mkdir own; echo own > own/file").await;
     assert_eq!(place.read("/mnt/user-data/workspace/own/file").await.unwrap(), "own\n");
-    // A folder from a time when commands ran as the daemon.
+    // A folder that was created when commands ran as the daemon.
     let old = place.home.path().join("users/default/threads/old/user-data/workspace/deep");
     std::fs::create_dir_all(&old).unwrap();
     std::fs::write(old.join("file"), "old").unwrap();

@@ -1,6 +1,5 @@
-//! Ways around the limits that were found on this sandbox. Each is tried by root with a control group, by root
-//! without one, and by an ordinary user, who has none here; a part of the tree of version 2 is given to nobody by
-//! these tests.
+//! Attempts to bypass the limits of this sandbox. Each is made by root with a control group, by root without one, and
+//! by an ordinary user without one; these tests do not cover a delegated subtree of version 2.
 
 use crate::house::{fixture, jail};
 use std::{
@@ -12,11 +11,11 @@ use std::{
     process::{Command, Output},
 };
 
-/// What a command may have of memory, and so much more it gets before anybody sees it, in MiB.
+/// Memory limit of a command, and the amount that it may exceed the limit by before it is detected, in MiB.
 const MEMORY: u64 = 192;
 const SLACK: u64 = 128;
 
-/// What all floods begin with: `got` says how much was taken so far, in MiB.
+/// Beginning of all floods: `got` prints the amount taken so far, in MiB.
 const BEGIN: &str = r#"
 import ctypes, errno, mmap, os, select, socket, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +26,7 @@ def got(mib): os.write(1, b"%d\n" % mib)
 MOST, MIB = 700, 1 << 20
 "#;
 
-/// Each takes 700 MiB if it is let.
+/// Each takes 700 MiB if it is not stopped.
 const FLOODS: &[(&str, &str)] = &[
     (
         "files in memory",
@@ -140,7 +139,7 @@ time.sleep(10)
     ),
 ];
 
-/// Who tries, and what has to be in force for it to be that.
+/// Users for the attempts, and the mechanism that must be in use.
 const WHO: &[(&str, &str, Way)] = &[
     ("root", "control group of version", Way::Root),
     ("root without a control group", "limits by process", Way::Covered),
@@ -154,7 +153,7 @@ enum Way {
     User,
 }
 
-/// A home that anybody may use, with the program in it.
+/// A home that is accessible to all users, with the program.
 struct Home(tempfile::TempDir, PathBuf);
 
 impl Home {
@@ -176,7 +175,7 @@ impl Home {
         let mut command = match way {
             Way::Covered => {
                 let mut command = Command::new("unshare");
-                // No mount of a control group is there then.
+                // No control group is mounted then.
                 let script = "umount -l $(grep -o ' /sys/fs/cgroup[^ ]*' /proc/self/mountinfo | sort -r); exec \"$0\" \"$@\"";
                 command.args(["-m", "sh", "-c", script]).arg(&self.1);
                 command
@@ -191,7 +190,7 @@ impl Home {
     }
 }
 
-/// Who is asked for and can be had here.
+/// Returns the requested users that are available.
 async fn ways() -> Vec<(&'static str, &'static str, Way)> {
     match jail().await {
         None => Vec::new(),
@@ -228,7 +227,7 @@ async fn no_flood_of_memory_gets_around_the_limit() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// What the kernel counts by user, as long as there is any.
+/// Resources that the kernel counts per user, taken until none is left.
 const GREED: &[(&str, &str)] = &[
     (
         "epoll",
@@ -258,7 +257,7 @@ async fn no_command_takes_from_the_daemon_what_the_kernel_counts_by_user() {
             let done = home.run(way, &["beside", home.path().to_str().unwrap(), &script]);
             let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
             println!("{who}, {what}:\n{out}{err}");
-            // A moment passes before it is seen; then the command is ended.
+            // The detection takes a moment; then the command is killed.
             let failed = out.lines().find_map(|line| line.strip_prefix(what)?.trim().split_once(' '));
             let failed: Option<u64> = failed.and_then(|(failed, _)| failed.parse().ok());
             if failed.is_none_or(|failed| failed > 1000) {
@@ -280,7 +279,7 @@ async fn no_command_makes_others_end_before_itself() {
     }
 }
 
-/// So many files that counting them takes longer than writing what is not allowed.
+/// Counting such a number of files takes longer than writing beyond the limit.
 #[tokio::test]
 async fn a_folder_of_many_files_grows_no_further_than_one_of_few() {
     for (who, _, way) in ways().await.into_iter().filter(|(_, _, way)| *way != Way::Covered) {

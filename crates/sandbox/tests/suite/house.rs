@@ -1,4 +1,4 @@
-//! What the tests share: a home with a thread in it, and a shell there.
+//! Helpers of the tests: a home with a thread and its shell.
 
 use pudu_base::{Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand};
 use pudu_sandbox::{Folders, Jail, LocalSandboxes, Options, ThreadFiles};
@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-/// Long enough for anything that ends.
+/// Timeout of a command that ends.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A home, and a thread in it.
+/// A home with a thread.
 pub(crate) struct House {
     pub(crate) home: tempfile::TempDir,
     pub(crate) local: LocalSandboxes,
@@ -22,12 +22,12 @@ pub(crate) struct House {
     pub(crate) files: ThreadFiles,
 }
 
-/// The program of which the tests' sandboxes are made.
+/// Returns the program that is started as a sandbox in the tests.
 pub(crate) fn fixture() -> PathBuf {
     env!("CARGO_BIN_EXE_sandbox-fixture").into()
 }
 
-/// What the kernel here does; `None`, and a word, where tests have to do without.
+/// Returns the kernel's mechanisms; `None` with a note if the tests have to be skipped.
 pub(crate) async fn jail() -> Option<Arc<Jail>> {
     match Jail::probe_with(fixture()).await {
         Ok(jail) => Some(Arc::new(jail)),
@@ -41,12 +41,12 @@ pub(crate) async fn jail() -> Option<Arc<Jail>> {
     }
 }
 
-/// A house whose commands are confined; `None` where the kernel does not do that.
+/// Returns a house whose commands are confined; `None` if the kernel does not support this.
 pub(crate) async fn confined(options: Options) -> Option<House> {
     Some(house(jail().await, options).await)
 }
 
-/// A house with the machine's own shell.
+/// Returns a house with the machine's own shell.
 pub(crate) async fn with_host_shell() -> House {
     house(None, Options { host_shell: true, ..Options::default() }).await
 }
@@ -62,12 +62,12 @@ pub(crate) async fn house(jail: Option<Arc<Jail>>, options: Options) -> House {
 }
 
 impl House {
-    /// Where something of the thread is on this machine.
+    /// Returns the path of a thread's file on this machine.
     pub(crate) fn on_host(&self, inner: &str) -> PathBuf {
         self.home.path().join("users/default/threads/t/user-data").join(inner)
     }
 
-    /// Runs a script to its end.
+    /// Runs a script.
     pub(crate) async fn sh(&self, script: &str) -> Exec {
         self.sh_for(script, COMMAND_TIMEOUT).await
     }
@@ -77,14 +77,14 @@ impl House {
         self.sandbox.exec(&command).await.unwrap()
     }
 
-    /// Runs a script that writes one thing.
+    /// Runs a script and returns its output.
     pub(crate) async fn says(&self, script: &str) -> String {
         let done = self.sh(script).await;
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{script}: {done:?}");
         done.stdout.trim_end().to_owned()
     }
 
-    /// Keeps a file where the daemon keeps what it sends.
+    /// Copies a file to the daemon's folder of files to send.
     pub(crate) async fn kept(&self, path: &str) -> Result<PathBuf, SandboxError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
@@ -96,7 +96,7 @@ impl House {
     }
 }
 
-/// How many processes of this machine have a word in their command line.
+/// Returns the number of processes of this machine with a word in their command line.
 pub(crate) fn processes(word: &str) -> usize {
     let found = |path: &Path| {
         let line = std::fs::read(path.join("cmdline")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a command may use up, and what becomes of one that takes more.
+//! Resource limits of a command, and how it ends when it exceeds them.
 
 use crate::house::{confined, gone};
 use pudu_base::Killed;
@@ -11,7 +11,7 @@ fn limits(memory: u64, processes: u64, disk: u64) -> Options {
     Options { limits: CommandLimits { memory, processes, disk }, ..Options::default() }
 }
 
-/// Whatever a command did, the next one works and the machine is as quick as before.
+/// Whatever a command did, the next one works and the machine is as fast as before.
 macro_rules! and_the_next_one_works {
     ($house:expr) => {
         let begin = Instant::now();
@@ -36,16 +36,16 @@ async fn a_fork_bomb_stays_in_its_box_and_is_cleared_away() {
 #[tokio::test]
 async fn a_hog_of_memory_is_stopped_in_one_process_and_in_many() {
     let Some(house) = confined(limits(192 * MIB, 64, 64 * MIB)).await else { return };
-    // One process: the kernel refuses it more.
+    // One process: the kernel refuses more memory.
     let one = "head -c 400M /dev/zero | tail -c 300M > /dev/null; echo ${PIPESTATUS[1]}";
     let done = house.sh(one).await;
     assert_ne!(done.stdout, "0\n", "{done:?}");
-    // Many that each stay below: all of them together are counted.
+    // Many processes below the limit: their sum is counted.
     let many = "for i in 1 2 3 4 5 6; do (x=$(head -c 60M /dev/zero | tr '\\0' x); sleep 30) & done; wait";
     let done = house.sh_for(many, Duration::from_secs(60)).await;
     assert_eq!(done.killed, Some(Killed::Memory(192 * MIB)), "{done:?}");
     and_the_next_one_works!(house);
-    // Memory that no process has, but its file system.
+    // Memory that belongs to a file system instead of a process.
     let shared = "head -c 100M /dev/zero > /dev/shm/x; stat -c %s /dev/shm/x";
     let size: u64 = house.sh(shared).await.stdout.trim().parse().unwrap();
     assert!(size <= 64 * MIB, "{size}");
@@ -55,7 +55,7 @@ async fn a_hog_of_memory_is_stopped_in_one_process_and_in_many() {
 async fn a_thread_that_fills_its_folder_is_stopped_and_can_clean_up() {
     let Some(house) = confined(limits(512 * MIB, 64, 48 * MIB)).await else { return };
     let one = house.sh("head -c 100M /dev/zero > one").await;
-    // The command may be ended as soon as its file fills the folder, so that it cannot be asked.
+    // The command may be killed as soon as its file fills the folder, so it cannot report the size.
     let size = std::fs::metadata(house.on_host("workspace/one")).unwrap().len();
     assert!((47 * MIB..=48 * MIB).contains(&size), "{size}: {one:?}");
     house.says("rm one").await;
@@ -78,7 +78,7 @@ async fn a_folder_that_cannot_be_counted_stops_commands_and_can_be_cleaned_up() 
     assert_eq!(house.says("echo room > again; cat again").await, "room");
 }
 
-/// Root may look at everything; an ordinary user's files can be hidden from that same user.
+/// Root can read everything; an ordinary user's files can be hidden from the same user.
 #[tokio::test]
 async fn files_that_are_hidden_from_the_daemon_do_not_count_as_nothing() {
     let Some(house) = confined(limits(512 * MIB, 64, 48 * MIB)).await else { return };
@@ -92,7 +92,7 @@ async fn files_that_are_hidden_from_the_daemon_do_not_count_as_nothing() {
     assert_eq!(house.says("echo room > again; cat again").await, "room");
 }
 
-/// One that ends before it is counted a second time.
+/// A command that ends before the second count.
 #[tokio::test]
 async fn many_short_commands_fill_no_more_than_a_long_one() {
     let Some(house) = confined(limits(512 * MIB, 64, 20 * MIB)).await else { return };
@@ -100,7 +100,7 @@ async fn many_short_commands_fill_no_more_than_a_long_one() {
         house.sh(&format!("head -c 16M /dev/zero > f{number}")).await;
     }
     let kib: u64 = house.says("du -sk . | cut -f 1").await.parse().unwrap();
-    // What was written before anybody counted, and by the command whose count said it.
+    // The writes before the first count, and those of the command whose count exceeded the limit.
     assert!(kib <= 50 * 1024, "{kib} KiB");
     assert_eq!(house.says("rm f*; echo clean").await, "clean");
 }

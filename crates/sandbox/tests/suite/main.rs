@@ -1,4 +1,4 @@
-//! Sandboxes as a daemon uses them, made of a program of their own.
+//! Sandboxes as used by a daemon, started from a separate program.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod attempts;

@@ -1,4 +1,4 @@
-//! What file tools may do on a mount where the daemon is root: what a command may, and no more.
+//! Permissions of file tools on a mount if the daemon is root: those of a command.
 
 use crate::house::{House, house, jail};
 use pudu_base::SandboxError;
@@ -9,10 +9,10 @@ use std::{
     path::Path,
 };
 
-/// Somebody of the host.
+/// A user of the host.
 const ANN: u32 = 12_345;
 
-/// A folder of the host with things of root's and of Ann's: path, mode, owner; a folder where the path ends so.
+/// A folder of the host with files of root and of Ann: path, mode, owner; a trailing slash marks a folder.
 const THINGS: [(&str, u32, u32); 10] = [
     ("secret", 0o600, 0),
     ("shown", 0o644, 0),
@@ -26,7 +26,7 @@ const THINGS: [(&str, u32, u32); 10] = [
     ("listed/anns", 0o644, ANN),
 ];
 
-/// A house with that folder at `/mnt/host`; `None` where the tests are not root.
+/// Returns a house with that folder at `/mnt/host`; `None` if the tests do not run as root.
 async fn with_mount(folder: &Path) -> Option<House> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only as root do file tools have rights to give up");
@@ -47,7 +47,7 @@ async fn with_mount(folder: &Path) -> Option<House> {
     Some(house(Some(jail), Options { mounts, ..Options::default() }).await)
 }
 
-/// Returns owner, group and mode of all that the test made.
+/// Returns owner, group and mode of all files of the test.
 fn owners(folder: &Path) -> Vec<String> {
     let of = |path: &Path| {
         let meta = fs::metadata(path).unwrap();
@@ -56,7 +56,7 @@ fn owners(folder: &Path) -> Vec<String> {
     [of(folder)].into_iter().chain(THINGS.iter().map(|(path, ..)| of(&folder.join(path)))).collect()
 }
 
-/// Whether it went well; a refusal has to be the kernel's.
+/// Returns whether an operation succeeded; a refusal has to be the kernel's.
 fn went<T>(done: Result<T, SandboxError>) -> bool {
     match done {
         Ok(_) => true,
@@ -137,7 +137,7 @@ async fn a_deep_listing_shows_what_a_command_may_see_and_goes_on_behind_what_it_
     assert_eq!(paths, seen);
 }
 
-/// Where there are no commands, file tools have the rights that commands would have.
+/// Without commands, file tools have the permissions that commands would have.
 #[tokio::test]
 async fn without_a_shell_file_tools_have_no_more_rights() {
     use pudu_base::SandboxProvider;

@@ -1,14 +1,14 @@
-//! Encodings of names in an archive. A packer that marks no encoding wrote in that of its own system: GBK on a Chinese
-//! Windows, say.
+//! Encodings of names in an archive. A packer that marks no encoding uses that of its own system, such as GBK on a
+//! Chinese Windows.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS};
 use std::borrow::Cow;
 
-/// Encodings that a detector distinguishes well. Single-byte encodings are not among them: most texts are valid in all.
+/// Encodings that a detector can distinguish. Single-byte encodings are excluded: most texts are valid in all of these.
 const KNOWN: [&Encoding; 5] = [GBK, BIG5, SHIFT_JIS, EUC_KR, EUC_JP];
 
-/// Reads the names of one archive.
+/// Decodes the names of one archive.
 pub(super) struct NameDecoder {
     /// The encoding of names that are not UTF-8, if it is known.
     other: Option<&'static Encoding>,

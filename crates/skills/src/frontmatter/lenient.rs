@@ -1,14 +1,14 @@
-//! Heads that are not quite YAML. People write `description: Reads files: tables and texts`, which YAML takes for a key in
-//! a value; other agents read it as the text that it is.
+//! Heads that are not valid YAML. People write `description: Reads files: tables and texts`, which YAML parses as a
+//! nested key; other agents read it as plain text.
 
-/// Puts the texts of a head in quotes that YAML cannot read without them, and returns the keys of these texts. `is_yaml`
-/// returns whether a text is YAML.
+/// Quotes the texts of a head that YAML cannot parse without quotes, and returns their keys. `is_yaml` returns whether
+/// a text is YAML.
 pub(super) fn quote(head: &str, is_yaml: impl Fn(&str) -> bool) -> (String, Vec<String>) {
     let (mut quoted, mut keys) = (String::new(), Vec::new());
     for entry in entries(head) {
         match plain_text(&entry).filter(|_| !is_yaml(&entry)) {
             Some((key, text)) => {
-                // JSON's quotes are YAML's, too.
+                // JSON strings are valid YAML.
                 quoted.push_str(&format!("{key}: {}\n", serde_json::Value::from(text)));
                 keys.push(key.to_owned());
             }
@@ -18,7 +18,7 @@ pub(super) fn quote(head: &str, is_yaml: impl Fn(&str) -> bool) -> (String, Vec<
     (quoted, keys)
 }
 
-/// Splits a head into its outermost keys, each with the lines below it. Tabs in front of a line become spaces.
+/// Splits a head into its top-level keys, each with the lines below it. Leading tabs become spaces.
 fn entries(head: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for line in head.lines() {
@@ -26,7 +26,7 @@ fn entries(head: &str) -> Vec<String> {
         let indent = line.get(..line.len() - text.len()).unwrap_or_default().replace('\t', "  ");
         let line = format!("{indent}{}\n", text.trim_end());
         match entries.last_mut() {
-            // The items of a list may follow their key without an indent.
+            // The items of a list may follow their key without indentation.
             Some(entry) if !indent.is_empty() || text.is_empty() || text.starts_with("- ") => {
                 entry.push_str(&line);
             }
@@ -36,7 +36,7 @@ fn entries(head: &str) -> Vec<String> {
     entries
 }
 
-/// Returns the key and the text of an entry whose value is one text, over several lines perhaps.
+/// Returns the key and the text of an entry whose value is one text, possibly on several lines.
 fn plain_text(entry: &str) -> Option<(&str, String)> {
     let (key, value) = entry.split_once(':')?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -47,7 +47,7 @@ fn plain_text(entry: &str) -> Option<(&str, String)> {
     let lines: Vec<&str> = value.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let is_block = |line: &&str| matches!(*line, ">" | "|" | ">-" | "|-" | ">+" | "|+");
     let text = lines.get(usize::from(lines.first().is_some_and(is_block))..).unwrap_or_default().join(" ");
-    // Text that begins and ends with the same quotes has some inside.
+    // Here, text that begins and ends with the same quotes has others inside.
     let inner = ['"', '\''].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
     let text = inner.map_or_else(|| text.clone(), str::to_owned);
     (!text.is_empty()).then_some((key, text))

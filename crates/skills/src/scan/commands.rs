@@ -1,7 +1,7 @@
-//! Commands in a skill, read by the reader that approvals use: as a shell reads them, however they are spelled.
+//! Commands in a skill, parsed by the shell reader that approvals use, whatever their spelling.
 //!
-//! Deliberately absent: guessing what is a command. Read are shell scripts, blocks of a page that say that
-//! they are for a shell, and what a page has as code within a line.
+//! Deliberately absent: guessing which text is a command. The scan covers shell scripts, code blocks of a page that are
+//! marked as shell, and inline code of a page.
 
 use super::finding::{
     Finding,
@@ -10,25 +10,25 @@ use super::finding::{
 };
 use pudu_base::danger::{self, Danger, MAX_SCRIPT_BYTES};
 
-/// Endings of shell scripts, and the names of shells.
+/// Extensions of shell scripts, and the names of shells.
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "ksh", "dash", "ash", "fish"];
 /// Names of code blocks that contain commands.
 const BLOCKS: [&str; 3] = ["shell", "terminal", "shellscript"];
-/// Names of code blocks that contain commands behind a prompt, and their output.
+/// Names of code blocks that contain commands after a prompt, and their output.
 const SESSIONS: [&str; 3] = ["console", "shell-session", "shellsession"];
-/// So many findings of one file are told.
+/// Maximum number of findings reported per file.
 const MAX_FINDINGS: usize = 100;
 
-/// Lines that are read together.
+/// Lines that are parsed together.
 struct ScannedScript {
     /// The first line, from 1.
     line: usize,
     text: String,
-    /// Whether a person is told that it cannot be read.
+    /// Whether unparsable text is reported.
     whole: bool,
 }
 
-/// Content of a block of a page.
+/// Content of a code block.
 #[derive(Clone, Copy, PartialEq)]
 enum BlockKind {
     Commands,
@@ -36,7 +36,7 @@ enum BlockKind {
     Other,
 }
 
-/// Finds what commands of a file are dangerous, besides what is known already.
+/// Finds dangerous commands of a file, besides known findings.
 pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding> {
     let scripts = match file.to_lowercase().ends_with(".md") {
         true => of_page(text),
@@ -47,7 +47,7 @@ pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding
     found.take(MAX_FINDINGS).collect()
 }
 
-/// Returns whether a file is a shell script, by its name or its first line.
+/// Returns whether a file is a shell script, based on its name or its first line.
 fn is_shell(file: &str, text: &str) -> bool {
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
     let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default();
@@ -91,7 +91,7 @@ fn of_page(text: &str) -> Vec<ScannedScript> {
     scripts
 }
 
-/// Returns the marks that begin a block, and what it has as its name says.
+/// Returns the fence that begins a code block, and the block's kind.
 fn fence(row: &str) -> Option<(String, BlockKind)> {
     let mark = row.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let fence: String = row.chars().take_while(|c| *c == mark).collect();
@@ -110,13 +110,13 @@ fn closes(fence: &str, row: &str) -> bool {
         && row.trim_end().trim_start_matches(fence.chars().next().unwrap_or('`')).is_empty()
 }
 
-/// Returns what stands as code within a line; a single word is a name.
+/// Returns the inline code of a line, without single words, which are names.
 fn spans(line: usize, row: &str) -> impl Iterator<Item = ScannedScript> {
     let code = row.split('`').skip(1).step_by(2).filter(|code| code.trim().contains(' '));
     code.map(move |code| ScannedScript { line, text: code.to_owned(), whole: false })
 }
 
-/// Parts a script into pieces that can be read, at the ends of lines.
+/// Splits a script at line breaks into pieces that can be parsed.
 fn pieces(script: &ScannedScript) -> Vec<ScannedScript> {
     let piece = |line| ScannedScript { line, text: String::new(), whole: script.whole };
     let mut pieces = vec![piece(script.line)];
@@ -132,8 +132,8 @@ fn pieces(script: &ScannedScript) -> Vec<ScannedScript> {
     pieces
 }
 
-/// Looks at a piece, and at each of its lines: what is found in a line is told there, and what cannot be read whole is
-/// read in lines at least.
+/// Scans a piece and each of its lines: findings are reported at their line, and a piece that cannot be parsed as a
+/// whole is scanned at least by line.
 fn look(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Finding> {
     let finding = |(line, words, danger): (usize, &str, Danger)| {
         let (rule, severity) = rule(danger);
@@ -157,7 +157,7 @@ fn look(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Finding> {
     found
 }
 
-/// Returns the rule that a danger breaks, and how bad it is in what a stranger wrote.
+/// Returns the rule for a danger, and its severity in untrusted text.
 fn rule(danger: Danger) -> (&'static str, FindingSeverity) {
     match danger {
         Danger::Fetches => ("download-and-run", Block),

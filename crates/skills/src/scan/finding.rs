@@ -1,21 +1,21 @@
 //! A finding of the scan.
 
-/// A line is shown with so many characters at most.
+/// Maximum displayed length of a line, in characters.
 const SHOWN: usize = 120;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
-    /// A person should look at it.
+    /// A user should review it.
     Warn,
-    /// It is not installed.
+    /// It prevents the installation.
     Block,
 }
 
-/// Something that was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: FindingSeverity,
     /// The file, in the skill's folder.
     pub file: String,
@@ -23,11 +23,11 @@ pub struct Finding {
     pub line: usize,
     /// The rule that found it.
     pub rule: &'static str,
-    /// Description, with the words that were found.
+    /// Description, with the matching text.
     pub what: String,
 }
 
-/// Returns what was found as a finding shows it.
+/// Returns the matching text in displayable form.
 pub(super) fn shown(found: &str) -> String {
     let plain: String = found.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = plain.chars().take(SHOWN).collect();

@@ -1,18 +1,18 @@
-//! Rules of the scan: one table. Patterns are linear in the length of the text.
+//! Rules of the scan in one table. Patterns run in time linear in the length of the text.
 
 use super::finding::FindingSeverity::{self, Block, Warn};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// One row.
+/// One rule.
 pub(super) struct Rule {
     /// Its name in a report.
     pub(super) name: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub(super) severity: FindingSeverity,
-    /// Whether it looks at Markdown alone.
+    /// Whether it only applies to Markdown.
     pub(super) prose: bool,
-    /// Its finding, in words.
+    /// Its finding, as text.
     pub(super) what: &'static str,
     /// The pattern.
     pub(super) pattern: Regex,
@@ -20,7 +20,7 @@ pub(super) struct Rule {
 
 type RuleRow = (&'static str, FindingSeverity, bool, &'static str, &'static str);
 
-/// A file that holds somebody's keys.
+/// Files that contain a user's keys.
 const KEYS: &str = r"(?:~|\$HOME|\$\{HOME\}|/(?:home)/[^/\s]+|/root|expanduser\([^)]{0,20})/?[^\s]{0,4}\.(?:ssh|aws|gnupg|kube|netrc|npmrc|pypirc|docker/config|git-credentials|config/gcloud)\b|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/shadow\b|/proc/(?:self|\d+|\*)/environ";
 
 const ROWS: &[RuleRow] = &[
@@ -113,7 +113,7 @@ const ROWS: &[RuleRow] = &[
         r"(?i)\b(?:exec|eval)\s*\(\s*(?:__import__|codecs\.decode|bytes\.fromhex|zlib\.|marshal\.|base64\.)",
     ),
     ("obfuscation", Warn, false, "a long line of code that nobody can read", r"[A-Za-z0-9+/]{1500,}={0,2}"),
-    // Data sent out.
+    // Exfiltration.
     (
         "sends-out",
         Block,
@@ -149,7 +149,7 @@ const ROWS: &[RuleRow] = &[
         "a picture whose address carries something along",
         r"!\[[^\]]*\]\(https?://[^)\s]*[?&][^)\s]*(?:\{|\$|%7B|<)[^)\s]*\)",
     ),
-    // Staying.
+    // Persistence.
     (
         "stays",
         Block,
@@ -178,7 +178,7 @@ const ROWS: &[RuleRow] = &[
         "it leaves something running",
         r"(?m)\b(?:nohup|setsid|disown)\b\s+\S|\bstart_new_session\s*=\s*True",
     ),
-    // Damage and rights.
+    // Damage and permissions.
     (
         "damage",
         Block,
@@ -193,7 +193,7 @@ const ROWS: &[RuleRow] = &[
         "it wants more rights",
         r"(?m)(?:^|[;&|`(]\s*)\s*sudo\s+\S|\bchmod\s+(?:-R\s+)?0?777\b",
     ),
-    // Words for the model.
+    // Instructions to the model.
     (
         "injection",
         Block,
@@ -229,7 +229,7 @@ const ROWS: &[RuleRow] = &[
         "marks that models take for the change of a speaker",
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext)\|>|\[/?INST\]|<</?SYS>>|(?m)^\s*(?:###\s*)?(?:System|SYSTEM)\s*:\s+\S",
     ),
-    // What nobody sees in the rendered page.
+    // Text that is invisible in the rendered page.
     (
         "hidden-comment",
         Warn,
@@ -239,7 +239,7 @@ const ROWS: &[RuleRow] = &[
     ),
 ];
 
-/// All rules. They are made once; a pattern that is none would be a mistake of ours, which a test finds.
+/// Returns all rules. They are compiled once; a test finds invalid patterns.
 pub(super) fn all() -> &'static [Rule] {
     static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         let rule = |(name, severity, prose, what, pattern): &RuleRow| {
@@ -251,7 +251,7 @@ pub(super) fn all() -> &'static [Rule] {
     &RULES
 }
 
-/// Returns the pattern of comments in a page that are meant for the model and not for the page's editors.
+/// Returns the pattern for comments in a page that are meant for the model, not for the page's editors.
 pub(super) fn for_models() -> Option<&'static Regex> {
     static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = r"(?i)\b(?:curl|wget|bash|powershell|python3?\s|exec|eval|base64|chmod|assistant|agent|system\s+prompt|ignore|disregard|secretly|do\s+not\s+tell|password|token|secret)\b";

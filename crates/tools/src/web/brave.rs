@@ -59,7 +59,7 @@ pub(super) async fn images(
     query: &str,
     most: usize,
 ) -> Result<Vec<ImageResult>, ToolError> {
-    // There is no middle between all and strict here.
+    // Brave has no moderate level for images.
     let safe = if desk.settings.safe == Safe::Off { "off" } else { "strict" };
     let found: BraveList<BraveImage> = ask(desk, "/res/v1/images/search", query, most.min(200), safe).await?;
     let image = |picture: BraveImage| ImageResult {

@@ -1,5 +1,5 @@
-//! DuckDuckGo, by its pages for people: it has no API for searches. It answers a robot with a riddle now and
-//! then, by address and mood; then only another provider or patience helps, and the text says so.
+//! DuckDuckGo, through its web pages: it has no search API. It sometimes answers a bot with a captcha; then only
+//! another provider or waiting helps, and the error says so.
 
 use super::{Hit, ImageResult, ProviderClient, Safe};
 use dom_query::{Document, Selection};
@@ -9,13 +9,13 @@ use serde::Deserialize;
 
 /// Results for browsers without scripts.
 const HTML: &str = "https://html.duckduckgo.com";
-/// The page that hands out the token for images, and the images.
+/// The page that provides the token for images, and the images.
 const HOME: &str = "https://duckduckgo.com";
-/// It refuses what does not call itself a browser.
+/// User agent of a browser; DuckDuckGo rejects others.
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 /// Marks that only the captcha's page contains.
 const RIDDLE: &[&str] = &["anomaly-modal", "challenge-form"];
-/// Everybody's results.
+/// Region code for worldwide results.
 const EVERYWHERE: &str = "wt-wt";
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> R
     Ok(hits)
 }
 
-/// Wanted properties of images; empty ones are not asked for.
+/// Filters of an image search; empty ones are omitted.
 pub(super) struct ImageFilters<'a> {
     pub(super) size: &'a str,
     pub(super) kind: &'a str,
@@ -92,7 +92,7 @@ pub(super) async fn images(
     Ok(found.results.into_iter().map(image).collect())
 }
 
-/// Fetches a page for people, unless it is the riddle.
+/// Fetches a web page; fails if it is the captcha.
 async fn page(
     desk: &ProviderClient,
     request: impl Fn(&Client) -> RequestBuilder,
@@ -125,7 +125,8 @@ fn safe(safe: Safe) -> &'static str {
     }
 }
 
-/// Links lead through DuckDuckGo, which has the target in `uddg`; what stays there is an advertisement.
+/// Returns the target of a result's link. Links redirect through DuckDuckGo with the target in `uddg`; links that stay
+/// there are advertisements.
 fn target(href: &str) -> Option<String> {
     let base = Url::parse(HOME).ok()?;
     let url = base.join(href).ok()?;
@@ -142,7 +143,7 @@ fn words(selection: &Selection<'_>) -> String {
     selection.text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Finds the token without which there are no images: `vqd="…"`, `vqd='…'` or `vqd=…&`.
+/// Finds the token required for images: `vqd="…"`, `vqd='…'` or `vqd=…&`.
 fn token(page: &str) -> Option<&str> {
     let (_, after) = page.split_once("vqd=")?;
     let after = after.trim_start_matches(['"', '\'']);

@@ -1,5 +1,5 @@
-//! One request to a provider: asked again a little where that helps, its answer bounded, its refusals told so
-//! that a model knows whether to try again, to ask otherwise, or to go on without.
+//! One request to a provider: retried where that helps, with a bounded response. Its errors indicate to a model whether
+//! to retry, to change the request, or to continue without it.
 
 use backon::{ExponentialBuilder, Retryable};
 use pudu_base::ToolError;
@@ -14,15 +14,14 @@ use std::time::{Duration, SystemTime};
 
 /// Maximum size of a provider's response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
-/// How often a request that may succeed later is made again.
+/// Maximum number of retries of a request that may succeed later.
 const MAX_RETRIES: usize = 2;
-/// Maximum delay before a retry. A provider that asks for a longer one is not waited for: the model is
-/// told.
+/// Maximum delay before a retry. If a provider asks for a longer one, the model gets the error instead.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// So much of a provider's complaint is passed on, in characters.
+/// Maximum length of a provider's error that is passed on, in characters.
 const WORDS: usize = 300;
 
-/// How a provider is asked.
+/// Client for a provider.
 pub(crate) struct Exchange {
     client: Client,
     title: &'static str,
@@ -36,11 +35,11 @@ pub(crate) struct ProviderResponse {
     pub(crate) body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug)]
 struct ProviderError {
     said: String,
-    /// Whether it may be gone by now, and when at the earliest.
+    /// Minimum delay before an automatic retry; `None` for no retry.
     again: Option<Duration>,
 }
 
@@ -50,12 +49,12 @@ impl Exchange {
         api_key: Option<SecretString>,
         timeout: Duration,
     ) -> Result<Self, Error> {
-        // A provider that repeats the key in its complaint must not tell it to the chat.
+        // A provider's error may repeat the key, which must not reach the chat.
         scrub::remember(api_key.map(|key| key.expose_secret().to_owned()));
         Ok(Self { client: pudu_net::client()?, title, timeout })
     }
 
-    /// Asks and returns the answer as JSON.
+    /// Sends a request and returns the response as JSON.
     pub(crate) async fn json(&self, request: impl Fn(&Client) -> RequestBuilder) -> Result<Value, ToolError> {
         let answer = self.send(request).await?;
         serde_json::from_slice(&answer.body).map_err(|_| {
@@ -63,7 +62,7 @@ impl Exchange {
         })
     }
 
-    /// Understands an answer.
+    /// Decodes a response.
     pub(crate) fn read<T: DeserializeOwned>(&self, answer: Value) -> Result<T, ToolError> {
         serde_json::from_value(answer).map_err(|error| {
             tracing::warn!(provider = self.title, %error, "failed to decode provider's answer");
@@ -71,7 +70,7 @@ impl Exchange {
         })
     }
 
-    /// Asks and returns the answer of a request that went well.
+    /// Sends a request and returns a successful response.
     pub(crate) async fn send(
         &self,
         request: impl Fn(&Client) -> RequestBuilder,
@@ -124,7 +123,7 @@ impl Exchange {
         let detail = detail(body);
         let told = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };
         let operator = "whoever runs this bot has to mend it; go on without";
-        // Brave says 422 to a key that it does not know.
+        // Brave answers an unknown key with 422.
         let key = status == 422 && detail.to_lowercase().contains("token is invalid");
         let (said, again) = match status {
             _ if key => (format!("refused the API key ({told}): {operator}"), None),
@@ -146,7 +145,7 @@ impl Exchange {
     }
 }
 
-/// Reads an answer; `None` as an error stands for one that is too large.
+/// Reads a response; the error is `None` if it is too large.
 async fn body(response: &mut Response) -> Result<Vec<u8>, Option<Error>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(Some)? {
@@ -158,7 +157,7 @@ async fn body(response: &mut Response) -> Result<Vec<u8>, Option<Error>> {
     Ok(body)
 }
 
-/// Finds the words in a complaint: providers put them under various keys.
+/// Finds the message of an error: providers use different keys.
 fn detail(body: &[u8]) -> String {
     let Ok(value) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let paths = [

@@ -51,7 +51,7 @@ pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPag
     Ok(FetchedPage { url: url.to_owned(), title, text: scraped.markdown.unwrap_or_default() })
 }
 
-/// A self-hosted Firecrawl may want no key; the cloud says so itself.
+/// Sends a request. A self-hosted Firecrawl may need no key; the cloud reports a missing one.
 async fn ask<T: serde::de::DeserializeOwned>(
     desk: &ProviderClient,
     path: &str,

@@ -1,8 +1,8 @@
-//! Text from the web, made fit for a model to read.
+//! Text from the web, sanitized for a model.
 
 pub(crate) use pudu_base::foreign::{line, text};
 
-/// Returns an address if it is one of the web, as it is written in a URL.
+/// Returns the normalized form of a web address; `None` for any other.
 pub(crate) fn address(foreign: &str) -> Option<String> {
     const MAX_URL_BYTES: usize = 2_048;
     let url = pudu_net::reqwest::Url::parse(foreign.trim()).ok()?;

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A title is cut at so many characters.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 300;
 
 pub(super) struct ImageSearch(pub(super) ProviderClient);
@@ -21,13 +21,13 @@ pub(super) struct ImageSearch(pub(super) ProviderClient);
 pub(crate) struct Args {
     /// The subject of the images, in a few specific words.
     query: String,
-    /// How many images to return at most. The usual number if left out.
+    /// Maximum number of images to return. The default number if left out.
     max_results: Option<usize>,
-    /// The size: Small, Medium, Large or Wallpaper. Not every provider looks at it.
+    /// The size: Small, Medium, Large or Wallpaper. Not every provider supports it.
     size: Option<String>,
-    /// The kind: photo, clipart, gif, transparent or line. Not every provider looks at it.
+    /// The kind: photo, clipart, gif, transparent or line. Not every provider supports it.
     type_image: Option<String>,
-    /// The shape: Square, Tall or Wide. Not every provider looks at it.
+    /// The shape: Square, Tall or Wide. Not every provider supports it.
     layout: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl TypedTool for ImageSearch {
             Provider::DuckDuckGo => duckduckgo::images(desk, query, &args.filters()).await,
             Provider::Brave => brave::images(desk, query, most).await,
             Provider::Serper => serper::images(desk, query, most).await,
-            // `tool` makes no such search.
+            // `tool` creates no search with these.
             _ => Ok(Vec::new()),
         }?;
         let listed: Vec<_> = images.iter().filter_map(listed).take(most).collect();

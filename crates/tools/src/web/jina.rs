@@ -1,5 +1,5 @@
-//! Jina's reader: <https://jina.ai/reader>. It renders a page in a browser of its own and sends the HTML, which
-//! is made readable here as any page is.
+//! Jina's reader: <https://jina.ai/reader>. It renders a page in its own browser and returns the HTML, which is then
+//! converted here like any page.
 
 use super::{FetchedPage, ProviderClient, own};
 use pudu_base::ToolError;

@@ -1,4 +1,4 @@
-//! pudu's own fetch: through the guard, and made readable here.
+//! pudu's own fetch: through the guard, converted to text here.
 
 use super::{FetchedPage, ProviderClient, page};
 use pudu_base::ToolError;
@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 
 /// Maximum size of a page, in bytes.
 const MAX_PAGE_BYTES: usize = 10 * 1024 * 1024;
-/// Reading pages takes a processor; so many are read at once, the others wait.
+/// Limits concurrent conversions of pages, which are CPU-bound.
 static READERS: Semaphore = Semaphore::const_new(2);
-/// How long reading a page may take before it is given up; its reader keeps its place until it is through.
+/// Timeout of a page's conversion. An abandoned conversion keeps its permit until it ends.
 const PARSE_TIMEOUT: Duration = Duration::from_secs(20);
-/// A host that failed is asked once more after so long.
+/// Delay before the single retry of a failed host.
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
@@ -47,7 +47,7 @@ async fn once(desk: &ProviderClient, url: &str) -> Result<Fetched, GuardError> {
     desk.guard.fetch(url, headers, bounds).await
 }
 
-/// Maps the status of a site's refusal for the model.
+/// Maps an error status of a site to a text for the model.
 fn status(fetched: &Fetched) -> Option<String> {
     let said = match fetched.status {
         200..=299 => return None,
@@ -63,12 +63,12 @@ fn status(fetched: &Fetched) -> Option<String> {
     Some(format!("status {}: {said}", fetched.status))
 }
 
-/// Makes a page readable, aside from the threads that serve everybody.
+/// Converts a page on a blocking thread.
 pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<FetchedPage, ToolError> {
     let address = url.clone();
     let failed = |said: &str| ToolError(format!("{address} cannot be read: {said}"));
     let reading = async {
-        // Never closed.
+        // The semaphore is never closed.
         let place = READERS.acquire().await.ok();
         tokio::task::spawn_blocking(move || {
             let _place = place;

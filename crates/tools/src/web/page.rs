@@ -1,5 +1,5 @@
-//! A server's response, as text for a model: pages become Markdown of their main content, text stays as it
-//! is, anything else is named.
+//! A server's response as text for a model: pages become Markdown of their main content, text stays unchanged, anything
+//! else is an error that names it.
 
 use super::{FetchedPage, strip::strip};
 use dom_query::Document;
@@ -8,12 +8,12 @@ use encoding_rs::Encoding;
 use pudu_documents::text;
 use pudu_net::reqwest::Url;
 
-/// An article that is shorter, in characters, is perhaps not what the page is about.
+/// Minimum length of an article, in characters. A shorter one may not be the page's main content.
 const SHORT: usize = 200;
-/// Elements that are left out of a page without an article.
+/// Elements that are removed from a page without an article.
 const ASIDE: &[&str] = &["title", "nav", "footer", "aside"];
 
-/// Kinds besides `text/…` that are text.
+/// Textual content types besides `text/…`.
 const TEXTS: &[&str] = &[
     "application/json",
     "application/ld+json",
@@ -29,7 +29,7 @@ const TEXTS: &[&str] = &[
     "message/rfc822",
 ];
 
-/// Reads what a server sent. The error says what it is instead.
+/// Parses a server's response. The error names an unsupported type.
 pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<FetchedPage, String> {
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let essence = if essence.is_empty() || essence == "application/octet-stream" {
@@ -72,7 +72,7 @@ fn guess(body: &[u8]) -> &'static str {
     if text { "text/plain" } else { "something binary" }
 }
 
-/// Decodes a body in the encoding that its header names, or else in the one that it has.
+/// Decodes a body with the encoding in its header, or else with the detected one.
 fn decode(kind: &str, body: &[u8]) -> String {
     let kind = kind.to_ascii_lowercase();
     let label = kind.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'', ' ']));
@@ -81,7 +81,7 @@ fn decode(kind: &str, body: &[u8]) -> String {
     encoding.map_or_else(|| text::decode(body), |encoding| encoding.decode(body).0.into_owned())
 }
 
-/// Makes Markdown of a page: of its article, or of all of it where there is none.
+/// Converts a page to Markdown: its article, or all of it if there is none.
 pub(crate) fn html(url: &Url, html: &str) -> FetchedPage {
     let harmless = strip(html);
     let document = Document::from(harmless.as_str());
@@ -94,7 +94,7 @@ pub(crate) fn html(url: &Url, html: &str) -> FetchedPage {
     FetchedPage { url: url.to_string(), title, text: squeeze(&text) }
 }
 
-/// Leaves one empty line where there are several.
+/// Collapses several empty lines into one.
 fn squeeze(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = false;
@@ -199,7 +199,7 @@ mod tests {
             html(&url(), &page);
             let took = began.elapsed();
             println!("{took:>10.1?} {start}");
-            // A build without optimisation takes twenty times what a release takes.
+            // A debug build is about twenty times slower than a release.
             assert!(took < Duration::from_secs(30), "{start} took {took:?}");
         }
     }

@@ -1,12 +1,12 @@
-//! Arguments and results that all searches share.
+//! Arguments and results shared by all searches.
 
 use pudu_base::ToolError;
 use serde_json::json;
 
-/// Maximum length of a query, in characters: longer ones are refused by most providers.
+/// Maximum length of a query, in characters: most providers reject longer ones.
 const MAX_QUERY_CHARS: usize = 400;
 
-/// Checks what is looked for.
+/// Checks a query.
 pub(super) fn query(query: &str) -> Result<&str, ToolError> {
     let query = query.trim();
     if query.is_empty() {
@@ -20,7 +20,7 @@ pub(super) fn query(query: &str) -> Result<&str, ToolError> {
     Ok(query)
 }
 
-/// The operator's number is what is usual and what there is at most.
+/// Returns the number of results. The operator's number is both default and maximum.
 pub(super) fn most(wanted: Option<usize>, usual: usize) -> usize {
     wanted.unwrap_or(usual).clamp(1, usual.max(1))
 }

@@ -1,4 +1,4 @@
-//! A SearXNG of the operator's: <https://docs.searxng.org/dev/search_api.html>. Its `search.formats` has to name
+//! The operator's SearXNG instance: <https://docs.searxng.org/dev/search_api.html>. Its `search.formats` has to contain
 //! `json`.
 
 use super::{Hit, ProviderClient};

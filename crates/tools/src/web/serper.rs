@@ -1,4 +1,4 @@
-//! Serper, which has Google's results: <https://serper.dev>.
+//! Serper, which returns Google's results: <https://serper.dev>.
 
 use super::{Hit, ImageResult, ProviderClient};
 use pudu_base::ToolError;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 const BASE: &str = "https://google.serper.dev";
-/// Maximum number of results; more are billed twice.
+/// Maximum number of results; more are charged twice.
 const MAX_RESULTS: usize = 10;
 
 #[derive(Deserialize)]

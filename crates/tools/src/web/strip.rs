@@ -1,34 +1,34 @@
-//! Makes harmless HTML of any HTML, in one pass, before a parser sees it.
+//! Sanitizes any HTML in one pass, before a parser sees it.
 //!
-//! Parsers of HTML keep stacks: a page of nothing but `<b>` drives what comes behind them through the end of
-//! their own, and one of nothing but `<div>` takes minutes. What leaves this file is well nested, not deep, has
-//! few attributes, and no scripts, styles, drawings or parts that the page hides from people. It need not be
-//! read as a browser would: a tag that is taken for text, or the other way round, costs a word, not the process.
+//! HTML parsers keep stacks: a page of nothing but `<b>` overflows the stack of the code behind the parser, and one of
+//! nothing but `<div>` takes minutes. The output of this file is well nested, shallow, has few attributes, and no
+//! scripts, styles, drawings or hidden parts. It does not have to match a browser's interpretation: a tag taken for
+//! text, or the other way round, costs a word, not the process.
 
 use std::ops::ControlFlow;
 
-/// Elements nested deeper lose their tags and keep their text.
+/// Maximum depth of elements; deeper ones lose their tags and keep their text.
 const MAX_ELEMENT_DEPTH: usize = 96;
-/// Elements of one kind that only change how text looks nest this deep: who wants more forgot to close them.
+/// Maximum nesting of formatting elements of one kind: deeper ones are most likely unclosed.
 const LOOKS: usize = 3;
-/// More tags than this are left out, their text is not.
+/// Maximum number of tags. Further tags are dropped, but not their text.
 const TAGS: usize = 20_000;
-/// More entities than this are left out: each is a piece of its own to a parser.
+/// Maximum number of entities. Further ones are dropped: each is a separate node to a parser.
 const ENTITIES: usize = 50_000;
-/// Maximum length of the text that is left of a page, in bytes; the rest is cut.
+/// Maximum length of a page's remaining text, in bytes; the rest is cut.
 const MAX_STRIPPED_BYTES: usize = 1024 * 1024;
-/// Attributes that are looked at, and the longest value that is kept, in bytes.
+/// Maximum number of attributes that are read, and maximum length of a kept value, in bytes.
 const ATTRIBUTES: (usize, usize) = (32, 2_048);
 
-/// Left out with all that is in them.
+/// Elements that are dropped with their content.
 const SKIPPED: &[&str] = &[
     "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "embed", "canvas",
     "select", "textarea", "noembed", "noframes", "xmp", "audio", "video", "datalist", "dialog", "map",
     "frameset",
 ];
-/// Have no content.
+/// Elements without content.
 const VOID: &[&str] = &["br", "hr", "img", "meta", "wbr"];
-/// Blocks, which end a paragraph.
+/// Block elements, which end a paragraph.
 const BLOCKS: &[&str] = &[
     "article",
     "main",
@@ -57,7 +57,7 @@ const BLOCKS: &[&str] = &[
     "summary",
     "address",
 ];
-/// Parts of lists and tables: a new one ends the one before, up to where its list or table began.
+/// Parts of lists and tables: a new one ends the previous one, up to the beginning of its list or table.
 const PARTS: &[(&str, &[&str], &[&str])] = &[
     ("li", &["li"], &["ul", "ol"]),
     ("dt", &["dt", "dd"], &["dl"]),
@@ -70,20 +70,20 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
     ("tfoot", &["thead", "tbody", "tfoot"], &["table"]),
     ("caption", &["caption"], &["table"]),
 ];
-/// Only change how text looks.
+/// Elements that only change formatting.
 const INLINE: &[&str] = &[
     "a", "b", "strong", "i", "em", "u", "s", "del", "ins", "sub", "sup", "code", "kbd", "samp", "q", "cite",
     "mark", "small", "abbr", "time", "span", "label", "var",
 ];
-/// A closing tag does not reach beyond these, unless it closes one of them.
+/// Elements that a closing tag does not reach beyond, unless it closes one of them.
 const WALLS: &[&str] = &["td", "th", "caption", "table"];
-/// Attributes that say where something is or what it is for.
+/// Attributes for the place or purpose of an element.
 const KEPT: &[&str] = &[
     "href", "src", "alt", "title", "class", "id", "role", "name", "property", "content", "itemprop", "lang",
     "datetime",
 ];
 
-/// Returns harmless HTML.
+/// Returns sanitized HTML.
 pub(crate) fn strip(html: &str) -> String {
     let mut strip = Strip { out: String::new(), open: Vec::new(), hidden: 0, tags: 0, entities: 0 };
     let mut rest = html;
@@ -100,7 +100,7 @@ pub(crate) fn strip(html: &str) -> String {
 struct Strip {
     out: String,
     open: Vec<OpenElement>,
-    /// How many open elements hide what is in them.
+    /// Number of open elements that hide their content.
     hidden: usize,
     tags: usize,
     entities: usize,
@@ -111,7 +111,7 @@ struct OpenElement {
     hides: bool,
 }
 
-/// A tag as it was read.
+/// A parsed tag.
 struct Tag<'h> {
     name: String,
     closes: bool,
@@ -119,7 +119,7 @@ struct Tag<'h> {
 }
 
 impl Strip {
-    /// Takes text up to the next tag, and that tag; returns what comes after it.
+    /// Consumes text up to and including the next tag; returns the rest.
     fn step<'h>(&mut self, html: &'h str) -> ControlFlow<(), &'h str> {
         let Some((text, after)) = html.split_once('<') else {
             self.text(html);
@@ -198,7 +198,7 @@ impl Strip {
         self.open.push(OpenElement { name, hides });
     }
 
-    /// Closes what a new element ends by being there.
+    /// Closes the elements that a new element implicitly ends.
     fn end_implied(&mut self, name: &str) {
         if let Some((_, ends, within)) = PARTS.iter().find(|(part, ..)| *part == name) {
             self.close_within(ends, within);
@@ -209,7 +209,7 @@ impl Strip {
         }
     }
 
-    /// Closes the innermost of some elements, unless a wall stands before it.
+    /// Closes the innermost of some elements, unless a wall comes first.
     fn close_within(&mut self, names: &[&str], walls: &[&str]) {
         for (at, open) in self.open.iter().enumerate().rev() {
             if names.contains(&open.name) {
@@ -262,7 +262,7 @@ impl Strip {
     }
 }
 
-/// Returns whether an attribute hides its element from people.
+/// Returns whether an attribute hides its element.
 fn hides(key: &str, value: &str) -> bool {
     match key {
         "hidden" => true,
@@ -271,7 +271,7 @@ fn hides(key: &str, value: &str) -> bool {
     }
 }
 
-/// Returns what an element is treated as; none if only its content counts.
+/// Returns the element that a name is treated as; `None` if only its content counts.
 fn known(name: &str) -> Option<&'static str> {
     let parts = PARTS.iter().map(|(name, ..)| *name);
     let mut all = BLOCKS.iter().chain(INLINE).chain(VOID).copied().chain(parts);
@@ -279,7 +279,7 @@ fn known(name: &str) -> Option<&'static str> {
         "html" | "head" | "body" | "font" | "tt" | "nobr" | "picture" | "source" | "link" | "base"
         | "input" | "col" | "colgroup" | "area" | "param" | "track" | "bdi" | "bdo" | "wbr" | "center"
         | "big" => None,
-        // Forms, and whatever a page made up itself.
+        // Forms, and custom elements.
         _ => Some("div"),
     })
 }
@@ -295,7 +295,7 @@ fn skip<'h>(after: &'h str, name: &str) -> ControlFlow<(), &'h str> {
     rest(until(after, name))
 }
 
-/// Splits at the tag that closes an element, which is left out.
+/// Splits at the tag that closes an element, which is dropped.
 fn until<'h>(html: &'h str, name: &str) -> Option<(&'h str, &'h str)> {
     let closes = |at: &usize| {
         let tail = html.as_bytes().get(at + 2..at + 2 + name.len());
@@ -306,7 +306,7 @@ fn until<'h>(html: &'h str, name: &str) -> Option<(&'h str, &'h str)> {
     Some((inside, after.split_once('>').map_or("", |(_, after)| after)))
 }
 
-/// Reads a tag behind its `<`; returns what comes behind its `>`.
+/// Parses a tag after its `<`; returns the rest after its `>`.
 fn tag(html: &str) -> (Tag<'_>, &str) {
     let (closes, html) = html.strip_prefix('/').map_or((false, html), |html| (true, html));
     let (name, mut html) = cut(html, |c| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
@@ -321,7 +321,7 @@ fn tag(html: &str) -> (Tag<'_>, &str) {
         }
         let (key, after) = cut(html, |c| c.is_ascii_whitespace() || matches!(c, '>' | '/' | '='));
         let (value, after) = value(after);
-        // `=` alone is no name, and is stepped over.
+        // A lone `=` is not a name, and is skipped.
         html = if key.is_empty() && after.len() == html.len() { html.split_at(1).1 } else { after };
         if tag.attributes.len() < ATTRIBUTES.0 {
             tag.attributes.push((key.to_ascii_lowercase(), value));
@@ -329,7 +329,7 @@ fn tag(html: &str) -> (Tag<'_>, &str) {
     }
 }
 
-/// Reads what stands behind an attribute's name.
+/// Parses the value after an attribute's name.
 fn value(html: &str) -> (&str, &str) {
     let Some(value) = html.trim_start().strip_prefix('=').map(str::trim_start) else { return ("", html) };
     for quote in ['"', '\''] {
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(strip(&many).matches("class").count(), ATTRIBUTES.0);
     }
 
-    /// Returns how deep it goes, if every tag is closed in turn.
+    /// Returns the nesting depth, if all tags are properly nested.
     fn depth(html: &str) -> Option<usize> {
         let (mut open, mut deepest) = (Vec::new(), 0);
         for piece in html.split('<').skip(1) {

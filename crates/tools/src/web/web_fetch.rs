@@ -1,4 +1,4 @@
-//! Reads a page of the web.
+//! Fetches a web page.
 
 use super::{FetchedPage, Provider, ProviderClient, exa, firecrawl, foreign, jina, own, tavily};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-/// A title is cut at so many characters.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 300;
-/// So many pages are fetched at once, by all runs of the process: each may take 10 MiB before it is read.
+/// Maximum number of concurrent fetches by all runs of the process: each may take 10 MiB before it is parsed.
 pub(super) const MAX_FETCHES: usize = 24;
-/// The places for that.
+/// Permits of the fetches.
 pub(super) static FETCHES: Semaphore = Semaphore::const_new(MAX_FETCHES);
 
 pub(super) struct WebFetch(pub(super) ProviderClient);
@@ -34,13 +34,13 @@ impl TypedTool for WebFetch {
 
     async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let Self(desk) = self;
-        // Never closed.
+        // The semaphore is never closed.
         let _place = FETCHES.acquire().await.ok();
         let page = match desk.provider {
             Provider::Own => own::fetch(desk, &args.url).await,
             by => {
-                // Others fetch from their own network, but what is inside ours is none of their business,
-                // and a provider in our network could reach it.
+                // External providers fetch from their own network, but must not learn internal addresses, and a
+                // provider in our network could reach them.
                 let url = desk.guard.check(&args.url).await;
                 let url = url
                     .map_err(|error| ToolError(format!("{} was not fetched: {error}", args.url)))?
@@ -50,7 +50,7 @@ impl TypedTool for WebFetch {
                     Provider::Tavily => tavily::fetch(desk, &url).await,
                     Provider::Firecrawl => firecrawl::fetch(desk, &url).await,
                     Provider::Exa => exa::fetch(desk, &url).await,
-                    // `tool` makes no such fetch.
+                    // `tool` creates no fetch with these.
                     _ => Ok(FetchedPage::default()),
                 }
             }
@@ -59,7 +59,7 @@ impl TypedTool for WebFetch {
     }
 }
 
-/// Marks a page as foreign, and shows as much of it as is wanted.
+/// Frames a page as foreign text, and cuts it to the requested part.
 pub(super) fn shown(page: &FetchedPage, offset: usize, most: usize) -> Result<String, ToolError> {
     let text = foreign::text(&page.text);
     let count = text.chars().count();

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// A title is cut at so many characters.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 300;
 
 pub(super) struct WebSearch(pub(super) ProviderClient);
@@ -19,7 +19,7 @@ pub(super) struct WebSearch(pub(super) ProviderClient);
 pub(crate) struct Args {
     /// The text to look for: a few specific words, as one would type them into a search engine.
     query: String,
-    /// How many results to return at most. The usual number if left out.
+    /// Maximum number of results to return. The default number if left out.
     max_results: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ impl TypedTool for WebSearch {
             Provider::Brave => brave::search(desk, query, most).await,
             Provider::Serper => serper::search(desk, query, most).await,
             Provider::Exa => exa::search(desk, query, most).await,
-            // `tool` makes no such search.
+            // `tool` creates no search with these.
             Provider::Own | Provider::Jina => Ok(Vec::new()),
         }?;
         let listed: Vec<_> =

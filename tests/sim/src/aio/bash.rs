@@ -1,4 +1,4 @@
-//! `/v1/bash`: each command is a process of its own, whose output is kept and can be asked for from any byte on.
+//! `/v1/bash`: each command is a separate process, whose output is stored and can be read from any position.
 
 use super::{World, invalid, locked, not_done, told};
 use axum::{http::StatusCode, response::Response};
@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A session: its folder, and what it ran last.
+/// A session: its folder, and its last command.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     folder: Mutex<String>,
@@ -117,7 +117,7 @@ fn result(session: &str, job: &Job, most: usize) -> Value {
     })
 }
 
-/// Leaves out the middle of what is too long.
+/// Cuts the middle of a long output.
 fn shortened(bytes: &[u8], most: usize) -> String {
     let all = String::from_utf8_lossy(bytes);
     let count = all.chars().count();
@@ -139,7 +139,7 @@ async fn ended(job: &Job) {
     }
 }
 
-/// Runs a command to its end, or kills it with its process group.
+/// Waits for the end of a command, or kills it with its process group.
 async fn watch(job: Arc<Job>, mut child: tokio::process::Child, hard: Option<Duration>) {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let reading = [tokio::spawn(keep(job.clone(), out, false)), tokio::spawn(keep(job.clone(), err, true))];
@@ -159,7 +159,7 @@ async fn watch(job: Arc<Job>, mut child: tokio::process::Child, hard: Option<Dur
         stop(pid).await;
         child.wait().await.ok();
     }
-    // What stays in the background does not hold back the answer.
+    // Background processes do not delay the response.
     for reading in reading {
         tokio::time::timeout(Duration::from_millis(200), reading).await.ok();
     }
@@ -172,7 +172,7 @@ fn code(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// Kills a process group, and what was entered into another place with it.
+/// Kills a process group, including processes that entered a container.
 async fn stop(pid: u32) {
     let mut children = vec![pid];
     let mut at = 0;

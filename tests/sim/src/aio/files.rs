@@ -1,4 +1,4 @@
-//! `/v1/file`: by processes in the very place, so that paths mean there what they mean to commands.
+//! `/v1/file`: uses processes in the same place as commands, so that paths have the same meaning.
 
 use super::{Place, invalid, not_done, told};
 use axum::{

@@ -1,4 +1,4 @@
-//! Cards: made, delivered, streamed into, changed, and pressed.
+//! Cards: created, delivered, streamed, updated, and pressed.
 
 use super::{
     error::{Answer, Refusal},
@@ -13,19 +13,19 @@ use std::collections::HashSet;
 #[derive(Default)]
 pub(crate) struct Card {
     pub(crate) values: Map<String, Value>,
-    /// Where it was delivered.
+    /// The chat of its delivery.
     pub(crate) chat: Option<String>,
     pub(crate) state: State,
-    /// Every text that people saw, in order.
+    /// Every text that users saw, in order.
     pub(crate) shown: Vec<String>,
-    /// The stream's updates that are done: each counts once.
+    /// Applied updates of the stream: each counts once.
     done: HashSet<String>,
 }
 
-/// How a card stands.
+/// State of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It waits or grows.
+    /// It waits or is growing.
     #[default]
     Growing,
     Finished,
@@ -33,12 +33,12 @@ pub(crate) enum State {
 }
 
 impl Card {
-    /// What the card says now.
+    /// Returns the card's current text.
     pub(crate) fn text<'a>(&'a self, key: &str) -> &'a str {
         self.values.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The labels of the buttons and what each sends.
+    /// Returns the labels of the buttons and their values.
     pub(crate) fn buttons(&self, key: &str) -> Vec<(String, String)> {
         let all: Vec<Value> = serde_json::from_str(self.text(key)).unwrap_or_default();
         let word = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
@@ -59,7 +59,7 @@ pub(crate) fn create_and_deliver(world: &mut World, ask: &Ask) -> Answer {
     deliver(world, ask)
 }
 
-/// Answers a POST to `card/instances`. A second card under one id is the first.
+/// Answers a POST to `card/instances`. A second card with the same ID is the first one.
 pub(crate) fn create(world: &mut World, ask: &Ask) -> Answer {
     world.scope("Card.Instance.Write")?;
     if ask.must("cardTemplateId")? != world.options.template {
@@ -78,7 +78,7 @@ pub(crate) fn create(world: &mut World, ask: &Ask) -> Answer {
     Ok(json!({"success": true, "result": {"outTrackId": id}}))
 }
 
-/// Answers `card/instances/deliver`. HTTP 200 does not mean that anybody sees it.
+/// Answers `card/instances/deliver`. HTTP 200 does not mean that it is visible.
 pub(crate) fn deliver(world: &mut World, ask: &Ask) -> Answer {
     let id = ask.must("outTrackId")?.to_owned();
     let space = ask.must("openSpaceId")?.to_owned();
@@ -103,7 +103,7 @@ pub(crate) fn deliver(world: &mut World, ask: &Ask) -> Answer {
     Ok(delivered(&id, &space, Ok(())))
 }
 
-/// The chat that a space is, and whether its people are named.
+/// Returns the chat of a space, and whether its recipients are listed.
 fn target(world: &World, ask: &Ask, space: &str) -> Result<(String, bool), String> {
     let named = |model: &str| ask.body.get(model).is_some_and(|model| model["atUserIds"].is_object());
     if let Some(group) = space.strip_prefix("dtv1.card//IM_GROUP.") {
@@ -146,7 +146,7 @@ pub(crate) fn stream(world: &mut World, ask: &Ask) -> Answer {
     let own = world.options.content_key.clone();
     let unknown = || Refusal::api(400, "param.cardNotExist", "the card is not there");
     let card = world.cards.get_mut(id).ok_or_else(unknown)?;
-    // What a template has no variable for fails like this, and says no more.
+    // An unknown variable of the template fails like this, without details.
     if key != own {
         return Err(Refusal::api(500, "unknownError", "unknownError"));
     }
@@ -182,7 +182,7 @@ pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     let unknown = || Refusal::api(400, "param.cardNotExist", "the card is not there");
     let card = world.cards.get_mut(&id).ok_or_else(unknown)?;
     card.state = state(&values, card.state);
-    // Without the option the whole content is replaced.
+    // Without this option the whole content is replaced.
     if ask.body.get("cardUpdateOptions").is_none_or(|options| options["updateCardDataByKey"] != true) {
         card.values.clear();
     }
@@ -191,7 +191,7 @@ pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     Ok(json!({"success": true, "result": true}))
 }
 
-/// The variables that a call sets: texts, every one.
+/// Returns the variables in a call, which must all be texts.
 fn values(world: &World, ask: &Ask) -> Answer<Map<String, Value>> {
     let map = ask.body.get("cardData").and_then(|data| data["cardParamMap"].as_object());
     let map = map.ok_or_else(|| Refusal::missing("cardData"))?.clone();
@@ -214,7 +214,7 @@ fn state(values: &Map<String, Value>, before: State) -> State {
     }
 }
 
-/// A person presses the button that says `label`. False where there is none.
+/// Presses the button with a label. Returns `false` if there is none.
 pub(crate) fn press(world: &mut World, chat: &str, person: &str, card: &str, label: &str) -> bool {
     let key = world.options.buttons_key.clone();
     let Some(found) = world.cards.get(card).filter(|card| card.chat.as_deref() == Some(chat)) else {

@@ -1,4 +1,4 @@
-//! How the platform refuses: two hosts, two forms.
+//! Refusals of the platform: two hosts, two formats.
 
 use crate::{
     calls::Outcome,
@@ -7,22 +7,22 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// What comes of a call.
+/// Result of a call.
 pub(crate) type Answer<T = Value> = Result<T, Refusal>;
 
-/// The code of too many calls in a second.
+/// Code for too many calls per second.
 pub(crate) const QPS: &str = "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi";
-/// The code of too many calls in a month.
+/// Code for too many calls per month.
 pub(crate) const MONTH: &str = "Forbidden.AccessDenied.ApiCountLimitForOrg";
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
-    /// An HTTP status, a code in words and a text: the newer host.
+    /// An HTTP status, a code and a message: the newer host.
     Api(u16, String, String),
-    /// HTTP 200 with a number that is not 0: the older host and the session's address.
+    /// HTTP 200 with a number other than 0: the older host and session webhooks.
     Errcode(i64, String),
-    /// The page that an address gets which asked too much. It has no code at all.
+    /// The page for a banned address. It has no code.
     Ban,
 }
 

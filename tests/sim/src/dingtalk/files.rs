@@ -1,4 +1,4 @@
-//! Files, both ways: codes of what people sent, and media of what the bot uploads.
+//! Files in both directions: codes of users' files, and media uploaded by the bot.
 
 use super::{
     error::{Answer, Refusal},
@@ -8,12 +8,12 @@ use super::{
 use bytes::Bytes;
 use serde_json::json;
 
-/// The largest file that may be uploaded.
+/// Maximum size of an uploaded file, in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 20 * 1024 * 1024;
 /// Maximum size of a voice message, in bytes.
 const MAX_VOICE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Answers `messageFiles/download`: a code becomes a short-lived address.
+/// Answers `messageFiles/download`: exchanges a code for a short-lived URL.
 pub(crate) fn locate(world: &mut World, ask: &Ask) -> Answer {
     world.scope("qyapi_robot_sendmsg")?;
     let code = ask.must("downloadCode")?;
@@ -42,7 +42,7 @@ pub(crate) fn upload(world: &mut World, ask: &Ask) -> Answer {
     Ok(json!({"errcode": 0, "errmsg": "ok", "media_id": id, "type": kind, "created_at": 1}))
 }
 
-/// Keeps a file under a new id.
+/// Stores a file under a new ID.
 pub(crate) fn keep(world: &mut World, kind: &str, name: &str, bytes: Bytes) -> String {
     let id = format!("{kind}{:x}{}", world.random.u64(..), world.fresh());
     world.files.insert(id.clone(), (name.to_owned(), bytes));

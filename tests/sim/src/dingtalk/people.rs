@@ -1,4 +1,4 @@
-//! What people do: they write, with pictures and files, and the robot is told in the platform's form.
+//! User actions: messages with images and files, reported to the robot in the platform's format.
 
 use super::{
     files,
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a message may be answered at its own address.
+/// Lifetime of a session webhook.
 const SESSION: Duration = Duration::from_millis(5_400_200);
 
 impl World {
-    /// Adds a person, of the organisation or from outside; returns the id by which the bot knows them.
+    /// Adds a user, from the organization or from outside; returns the bot's ID of them.
     pub(crate) fn add_person(&mut self, name: &str, staff: bool) -> String {
         let number = self.fresh();
         let person = Person {
@@ -41,12 +41,12 @@ impl World {
         id
     }
 
-    /// A person writes; returns the id of the message, or of the last one where it takes several.
+    /// Sends a user's message; returns its ID, or that of the last one if it takes several.
     pub(crate) fn write(&mut self, words: &Words) -> String {
         let (pictures, files): (Vec<_>, Vec<_>) =
             words.files.iter().cloned().partition(|(name, _)| is_picture(name));
         let mut last = String::new();
-        // A file is a message of its own here; only pictures stand among words.
+        // A file is a separate message here; only images are part of a text.
         for (name, bytes) in files {
             let body = file_body(self, &name, bytes);
             last = self.post(words, &body);
@@ -61,7 +61,7 @@ impl World {
     }
 
     fn text_body(&self, words: &Words) -> Value {
-        // The mention of the robot is taken out; the space behind it stays.
+        // The mention of the robot is removed; the space after it stays.
         let group = self.chats.get(&words.chat).is_some_and(|chat| chat.group);
         let content = if group { format!(" {}", words.text) } else { words.text.clone() };
         let mut body = json!({"msgtype": "text", "text": {"content": content}});
@@ -97,11 +97,11 @@ impl World {
         json!({"msgtype": "richText", "content": {"richText": parts}})
     }
 
-    /// Tells the robot of a message with this body, if it hears of it; returns the message's id.
+    /// Reports a message with this body to the robot, if it receives it; returns the message's ID.
     pub(crate) fn post(&mut self, words: &Words, body: &Value) -> String {
         let id = format!("msg{:010}==", self.fresh());
         let Some(chat) = self.chats.get(&words.chat) else { return id };
-        // In a group the robot hears of what mentions it, and of nothing else.
+        // In a group the robot only receives messages that mention it.
         if !chat.members.contains(&words.person) || chat.group && !words.to_bot {
             return id;
         }
@@ -130,7 +130,7 @@ impl World {
         if let Some(person) = self.person(&words.person) {
             data.insert("senderId".to_owned(), person.sender.clone().into());
             data.insert("senderNick".to_owned(), person.name.clone().into());
-            // The platform leaves both out for people from outside the organisation.
+            // The platform omits both for users from outside the organization.
             if let Some(staff) = &person.staff {
                 data.insert("senderStaffId".to_owned(), staff.clone().into());
                 data.insert("senderCorpId".to_owned(), "dingcorp0001".into());

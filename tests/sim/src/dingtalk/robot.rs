@@ -1,4 +1,4 @@
-//! What the robot sends as ordinary messages, and takes back.
+//! Ordinary messages of the robot, and their recall.
 
 use super::{
     error::{Answer, Refusal},
@@ -7,9 +7,9 @@ use super::{
 };
 use serde_json::{Map, Value, json};
 
-/// The largest `msgParam`, in bytes.
+/// Maximum size of `msgParam`, in bytes.
 const MAX_PARAM_BYTES: usize = 20_000;
-/// How many people one call may reach.
+/// Maximum number of recipients of one call.
 const PEOPLE: usize = 20;
 
 /// Answers `oToMessages/batchSend`.
@@ -58,7 +58,7 @@ pub(crate) fn group(world: &mut World, ask: &Ask) -> Answer {
     Ok(json!({"processQueryKey": key}))
 }
 
-/// Answers both calls that take messages back.
+/// Answers both calls that recall messages.
 pub(crate) fn recall(world: &mut World, ask: &Ask) -> Answer {
     robot(world, ask)?;
     let (mut done, mut failed) = (Vec::new(), Map::new());
@@ -93,7 +93,7 @@ fn texts(ask: &Ask, name: &str) -> Vec<String> {
     all.filter_map(|one| one.as_str().map(str::to_owned)).collect()
 }
 
-/// What `msgKey` and `msgParam` show.
+/// Returns the visible content of `msgKey` and `msgParam`.
 fn body(world: &World, ask: &Ask) -> Answer<Body> {
     let param = ask.must("msgParam")?;
     let wrong = |text: &str| Refusal::invalid("msgParam", text);

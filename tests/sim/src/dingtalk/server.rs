@@ -1,4 +1,4 @@
-//! The HTTP side: both hosts, the session's address, files, and the socket, on one port.
+//! The HTTP server: both hosts, session webhooks, files, and the socket, on one port.
 
 use super::{
     Core, cards,
@@ -22,10 +22,10 @@ use serde_json::{Map, Value, json};
 use std::{collections::HashMap, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-/// The largest body that is read: the largest file and what stands around it.
+/// Maximum size of a body, in bytes: the largest file and its framing.
 const BODY: usize = files::MAX_FILE_BYTES + 1024 * 1024;
 
-/// What a call asks.
+/// Content of a call.
 #[derive(Default)]
 pub(crate) struct Ask {
     pub(crate) query: HashMap<String, String>,
@@ -40,12 +40,12 @@ impl Ask {
         self.body.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A text that has to be there.
+    /// Returns a required text.
     pub(crate) fn must(&self, name: &str) -> Answer<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty()).ok_or_else(|| Refusal::missing(name))
     }
 
-    /// What the record keeps. A token is no parameter.
+    /// Returns the parameters for the record, without the token.
     fn record(&self) -> Map<String, Value> {
         let mut record = self.body.clone();
         if let Some((name, bytes)) = &self.file {
@@ -55,10 +55,10 @@ impl Ask {
     }
 }
 
-/// How a call shows that it may be made.
+/// Authentication of a call.
 #[derive(Clone, Copy, PartialEq)]
 enum Door {
-    /// By what it carries itself.
+    /// By its own content.
     Open,
     /// By the token in the header.
     Token,
@@ -68,7 +68,7 @@ enum Door {
 
 type Effect = fn(&mut World, &Ask) -> Answer;
 
-/// Method, path, name in the record, door, and what is done.
+/// Method, path, name in the record, authentication, and effect.
 const CALLS: [(&str, &str, &str, Door, Effect); 14] = [
     ("POST", "/v1.0/gateway/connections/open", "gateway/connections/open", Door::Open, stream::open),
     ("POST", "/v1.0/oauth2/accessToken", "oauth2/accessToken", Door::Open, access_token),
@@ -98,7 +98,7 @@ const CALLS: [(&str, &str, &str, Door, Effect); 14] = [
     ("POST", "/robot/sendBySession", "sessionWebhook", Door::Open, session::send),
 ];
 
-/// The routes of the platform.
+/// Routes of the platform.
 pub(crate) fn router(core: Arc<Core>, stop: CancellationToken) -> Router {
     let connect = {
         let core = Arc::clone(&core);
@@ -149,14 +149,14 @@ async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
         }
     };
     let reply = core.run(name, ask.record(), done).await;
-    // The gateway speaks XML with those who do not ask for JSON.
+    // The gateway answers in XML unless JSON is requested.
     if name == "gateway/connections/open" && !ask.json_wanted {
         return ([(header::CONTENT_TYPE, "application/xml")], "<result><endpoint/></result>").into_response();
     }
     reply.into_response()
 }
 
-/// Lets a call in, or not: what the address, the token and the app's budget allow.
+/// Checks the address, the token and the app's budget of a call.
 fn pass(world: &mut World, name: &str, door: Door, ask: &Ask) -> Answer<()> {
     if door == Door::Open {
         return if world.banned { Err(Refusal::Ban) } else { Ok(()) };
@@ -182,7 +182,7 @@ fn access_token(world: &mut World, ask: &Ask) -> Answer {
     Ok(json!({"accessToken": token, "expireIn": lasts}))
 }
 
-/// Hands out a file by its short-lived address. A token has no business there: it would be a leak.
+/// Serves a file by its short-lived URL. A token must not be sent there: it would be leaked.
 async fn download(core: &Core, key: &str, leaks: bool) -> Response {
     let params = Map::from_iter([("key".to_owned(), key.into()), ("token".to_owned(), leaks.into())]);
     let found = core.look(|world| world.files.get(key).map(|(_, bytes)| bytes.clone()));

@@ -1,4 +1,4 @@
-//! The address by which one message may be answered for a while.
+//! Session webhooks, which answer one message for a while.
 
 use super::{
     error::{Answer, Refusal},
@@ -8,10 +8,10 @@ use super::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// The largest body of a message, in bytes.
+/// Maximum size of a message's body, in bytes.
 const MAX_TEXT_BYTES: usize = 20_000;
 
-/// Answers a post to a session's address.
+/// Answers a post to a session webhook.
 pub(crate) fn send(world: &mut World, ask: &Ask) -> Answer {
     let key = ask.query.get("session").cloned().unwrap_or_default();
     let session = world.sessions.get(&key).filter(|session| session.until > Instant::now());

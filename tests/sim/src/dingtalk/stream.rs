@@ -1,4 +1,4 @@
-//! The stream: tickets, sockets, frames, acknowledgements, and what comes again without one.
+//! The stream: tickets, sockets, frames, acknowledgements, and repetitions without one.
 
 use super::{
     Core,
@@ -14,9 +14,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How long a ticket may be used.
+/// Lifetime of a ticket.
 const TICKET: Duration = Duration::from_secs(90);
-/// How many frames may wait for one socket.
+/// Maximum number of frames waiting for one socket.
 const WAITING: usize = 4096;
 /// The topic of bot messages.
 pub(crate) const MESSAGES: &str = "/v1.0/im/bot/messages/get";
@@ -34,7 +34,7 @@ pub(crate) struct Link {
     id: u64,
     out: mpsc::Sender<Out>,
     topics: Vec<(String, String)>,
-    /// When a disconnect was announced: nothing more is delivered, and at this time it ends.
+    /// When a disconnect was announced: nothing more is delivered, and it ends at this time.
     ends: Option<Instant>,
     next_ping: Option<Instant>,
 }
@@ -50,7 +50,7 @@ enum Out {
     Text(String),
     /// The connection breaks.
     Cut,
-    /// The connection stays, and nothing goes over it any more, either way.
+    /// The connection stays open without any traffic.
     Freeze,
 }
 
@@ -76,14 +76,14 @@ pub(crate) fn open(world: &mut World, ask: &Ask) -> Answer {
     if topics.is_empty() {
         return Err(Refusal::missing("subscriptions"));
     }
-    // A plus and a slash, so that a client which does not escape them is found out.
+    // With a plus and a slash, to detect a client that does not escape them.
     let ticket = format!("t+{}/{}==", world.fresh(), world.random.u64(..));
     world.tickets.insert(ticket.clone(), Ticket { until: Instant::now() + TICKET, topics });
     let endpoint = format!("{}/connect", world.url.replacen("http", "ws", 1));
     Ok(json!({"endpoint": endpoint, "ticket": ticket}))
 }
 
-/// Takes a ticket: it is good once.
+/// Redeems a ticket, which is valid once.
 pub(crate) fn redeem(world: &mut World, ticket: &str) -> Option<Ticket> {
     world.tickets.remove(ticket).filter(|ticket| ticket.until > Instant::now())
 }
@@ -105,7 +105,7 @@ pub(crate) async fn serve(core: Arc<Core>, mut socket: WebSocket, ticket: Ticket
             },
             frame = socket.recv() => match frame {
                 Some(Ok(Message::Text(text))) => core.act(|world| world.acknowledged(&text)),
-                // A goodbye is answered by reading on.
+                // Reading on answers a close frame.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Close(_))) => {}
                 _ => break,
             },
@@ -114,12 +114,12 @@ pub(crate) async fn serve(core: Arc<Core>, mut socket: WebSocket, ticket: Ticket
     core.act(|world| world.links.retain(|link| link.id != id));
 }
 
-/// Brings events to sockets, pings them, and ends them, for as long as it is polled.
+/// Sends events to sockets, pings them, and ends them, while it is polled.
 pub(crate) async fn courier(core: Arc<Core>) {
     let mut changed = core.watch();
     loop {
         changed.borrow_and_update();
-        // The lock alone, not `act`: bringing an event is no change that anybody waits for.
+        // Only `lock`, not `act`: sending an event is not a change that others wait for.
         let next = core.lock().turn(Instant::now());
         tokio::select! {
             _ = changed.changed() => {}
@@ -144,7 +144,7 @@ impl World {
         self.deliveries.push(delivery);
     }
 
-    /// Sends an event once more, at once: an acknowledgement that is still on its way is for what was sent before.
+    /// Repeats an event immediately: pending acknowledgements belong to the earlier one.
     pub(crate) fn tell_again(&mut self, of: &str) {
         let Some(again) = self.told.get(of).cloned() else { return };
         self.push(&again);
@@ -154,14 +154,14 @@ impl World {
         }
     }
 
-    /// Does what is due and returns when the next thing is.
+    /// Performs due work and returns the time of the next one.
     fn turn(&mut self, now: Instant) -> Option<Instant> {
         self.end_links(now);
         self.ping_links(now);
         for mut delivery in std::mem::take(&mut self.deliveries) {
             if delivery.due <= now {
                 self.push(&delivery);
-                // Without repeats an event is told once, whether anybody listens or not.
+                // Without repetition an event is sent once, even if no socket is open.
                 let Some(after) = self.options.repeat else { continue };
                 delivery.due = now + after;
             }
@@ -172,7 +172,7 @@ impl World {
         due.chain(links).min()
     }
 
-    /// Puts an event on one socket, picked by chance, if there is any.
+    /// Sends an event to one random socket, if there is any.
     fn push(&mut self, delivery: &Delivery) {
         let open: Vec<&Link> =
             self.links.iter().filter(|link| link.takes(delivery.kind, delivery.topic)).collect();
@@ -208,13 +208,13 @@ impl World {
         self.links.retain(|link| !over(link));
     }
 
-    /// Pings every socket now.
+    /// Pings every socket.
     pub(crate) fn ping_now(&mut self) {
         let now = Instant::now();
         self.links.iter_mut().for_each(|link| link.next_ping = Some(now));
     }
 
-    /// Announces the end of every socket: from now on nothing is delivered on it.
+    /// Announces the end of every socket: nothing more is delivered on it.
     pub(crate) fn disconnect(&mut self) {
         let ends = Instant::now() + self.options.silence;
         for link in self.links.iter_mut().filter(|link| link.ends.is_none()) {
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// How many sockets are open to which no end was announced.
+    /// Returns the number of open sockets without an announced end.
     pub(crate) fn lasting_links(&self) -> usize {
         self.links.iter().filter(|link| link.ends.is_none()).count()
     }
@@ -235,7 +235,7 @@ impl World {
         self.links.drain(..).for_each(|link| drop(link.out.try_send(Out::Cut)));
     }
 
-    /// Makes every socket go deaf and dumb while it stays open.
+    /// Stops all traffic on open sockets.
     pub(crate) fn freeze_links(&mut self) {
         self.links.drain(..).for_each(|link| drop(link.out.try_send(Out::Freeze)));
     }
@@ -243,7 +243,7 @@ impl World {
     fn acknowledged(&mut self, text: &str) {
         let frame: Value = serde_json::from_str(text).unwrap_or_default();
         let id = frame["headers"]["messageId"].as_str().unwrap_or_default();
-        // Only a good code counts; a client that says it failed is told again, like one that is silent.
+        // Only a success counts; after an error the event is repeated, like without an answer.
         if frame["code"].as_i64() == Some(200) {
             self.deliveries.retain(|one| one.id != id);
         }
@@ -253,7 +253,7 @@ impl World {
     }
 }
 
-/// A frame of the platform's own. As documented, it may lack what others have.
+/// Returns a system frame. As documented, it may lack fields of other frames.
 fn system(topic: &str, id: Option<&str>, data: &Value) -> String {
     let mut headers =
         json!({"topic": topic, "contentType": "application/json", "time": unix_ms().to_string()});

@@ -1,4 +1,4 @@
-//! What people see of the bot: markup resolved as the platform's clients do.
+//! The bot's messages as users see them, with markup rendered like in the platform's clients.
 
 use super::{
     cards::State,
@@ -7,7 +7,7 @@ use super::{
 use crate::platform::Shown;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-/// What the bot shows in a chat.
+/// Returns the bot's messages in a chat.
 pub(crate) fn shown(world: &World, chat: &str) -> Vec<Shown> {
     let posts = world.chats.get(chat).map(|chat| chat.posts.as_slice()).unwrap_or_default();
     posts.iter().filter(|post| !post.recalled).map(|post| one(world, post)).collect()
@@ -30,7 +30,7 @@ fn one(world: &World, post: &Post) -> Shown {
     shown
 }
 
-/// Every text that a message has shown.
+/// Returns every text that a message has shown.
 pub(crate) fn history(world: &World, chat: &str, message: &str) -> Vec<String> {
     if let Some(card) = world.cards.get(message) {
         return card.shown.iter().map(|text| visible(text)).collect();
@@ -39,7 +39,7 @@ pub(crate) fn history(world: &World, chat: &str, message: &str) -> Vec<String> {
     posts.iter().filter(|post| post.id == message).map(|post| one(world, post).text).collect()
 }
 
-/// The words of Markdown: a line break needs two spaces before it or an empty line; there are no tables.
+/// Renders Markdown: a line break needs two spaces before it or an empty line; there are no tables.
 fn visible(markdown: &str) -> String {
     let mut text = String::new();
     let block = |text: &mut String, gap: &str| {

@@ -1,4 +1,4 @@
-//! The state: people, conversations, what the bot showed, and what is on its way to it.
+//! The state: users, conversations, the bot's messages, and pending events.
 
 use super::{
     cards::Card,
@@ -16,31 +16,31 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How long an access token is good for.
+/// Lifetime of an access token.
 const TOKEN: Duration = Duration::from_secs(7200);
 
-/// How the simulated platform is set up.
+/// Options of the simulated platform.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The app's client id; the robot's code is the same.
+    /// Client ID of the app, and code of the robot.
     pub client_id: String,
     /// The app's secret.
     pub client_secret: String,
-    /// Whether the settings tell of the card template; without it a bot knows of no cards.
+    /// Whether the bot's configuration contains the card template.
     pub cards: bool,
-    /// The one card template that there is.
+    /// ID of the only card template.
     pub template: String,
     /// The template's Markdown variable.
     pub content_key: String,
     /// The template's variable for buttons.
     pub buttons_key: String,
-    /// After how long a bot message that was not acknowledged comes again; `None` is never.
+    /// Time after which an unacknowledged event is repeated; `None` is never.
     pub repeat: Option<Duration>,
-    /// How often the platform pings; `None` is never.
+    /// Interval of pings; `None` is never.
     pub ping: Option<Duration>,
-    /// How long the platform stays silent between the announcement of a disconnect and the end.
+    /// Silence between the announcement of a disconnect and the end.
     pub silence: Duration,
-    /// For what happens by chance.
+    /// Seed for random events.
     pub seed: u64,
 }
 
@@ -61,15 +61,15 @@ impl Default for Options {
     }
 }
 
-/// What happens to messages that the robot sends to one person.
+/// Fate of the robot's messages to one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// They arrive.
     #[default]
     Fine,
-    /// The person's id is not known to the organisation.
+    /// The user's ID is unknown to the organization.
     Invalid,
-    /// The person gets too many at the moment: so many more sends are held back.
+    /// The user gets too many messages: this number of further sends is refused.
     Flooded(u32),
     /// The platform filters them.
     Filtered,
@@ -77,35 +77,35 @@ pub enum Standing {
 
 /// A person.
 pub(crate) struct Person {
-    /// The id in the organisation; none for people from outside.
+    /// ID in the organization; `None` for users from outside.
     pub(crate) staff: Option<String>,
-    /// The id for this robot.
+    /// ID for this robot.
     pub(crate) sender: String,
     pub(crate) name: String,
     pub(crate) standing: Standing,
-    /// The conversation's id, when the person talks to the robot alone.
+    /// ID of the private conversation with the robot.
     pub(crate) alone: String,
 }
 
 impl Person {
-    /// The id by which the bot knows the person.
+    /// Returns the bot's ID of the user.
     pub(crate) fn id(&self) -> &str {
         self.staff.as_deref().unwrap_or(&self.sender)
     }
 }
 
-/// A group, or a person and the robot.
+/// A group, or a private chat with the robot.
 #[derive(Default)]
 pub(crate) struct Chat {
     /// Empty for a private one.
     pub(crate) title: String,
-    /// Who may write here.
+    /// Members.
     pub(crate) members: Vec<String>,
     pub(crate) group: bool,
     pub(crate) posts: Vec<Post>,
 }
 
-/// Something that the bot shows.
+/// A message of the bot.
 pub(crate) struct Post {
     pub(crate) id: String,
     pub(crate) body: Body,
@@ -113,16 +113,16 @@ pub(crate) struct Post {
     pub(crate) pings: bool,
 }
 
-/// What it is.
+/// Kind of a message.
 pub(crate) enum Body {
     Text(String),
     Markdown(String),
     File(String, Bytes),
-    /// By the card's id; the words stand there.
+    /// A card, by its ID; its text is stored there.
     Card,
 }
 
-/// The address at which one message may be answered for a while.
+/// A session webhook.
 pub(crate) struct Session {
     pub(crate) chat: String,
     pub(crate) until: Instant,
@@ -133,7 +133,7 @@ pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) books: Books,
     pub(crate) random: fastrand::Rng,
-    /// Where the server is, for the addresses that it hands out.
+    /// URL of the server, for generated URLs.
     pub(crate) url: String,
     pub(crate) people: Vec<Person>,
     pub(crate) chats: BTreeMap<String, Chat>,
@@ -143,22 +143,22 @@ pub(crate) struct World {
     pub(crate) tickets: HashMap<String, Ticket>,
     pub(crate) links: Vec<Link>,
     pub(crate) deliveries: Vec<Delivery>,
-    /// Every event that was told, by the message that it is of: for telling it again.
+    /// Every sent event by its message, for repetition.
     pub(crate) told: HashMap<String, Delivery>,
     pub(crate) token: Option<(String, Instant)>,
-    /// Scopes that the app has lost.
+    /// Revoked scopes of the app.
     pub(crate) lost: BTreeSet<String>,
-    /// Calls of one method in one second that pass; `None` is all.
+    /// Calls of one method per second; `None` is unlimited.
     pub(crate) qps: Option<u32>,
     pub(crate) spent: HashMap<String, (Instant, u32)>,
-    /// Calls that the month has left; `None` is without end.
+    /// Remaining calls of the month; `None` is unlimited.
     pub(crate) month: Option<u64>,
     pub(crate) banned: bool,
-    /// So many more cards are made but not delivered.
+    /// Number of further cards whose delivery fails.
     pub(crate) undelivered: u32,
-    /// The largest content of a card that is taken, in characters.
+    /// Maximum length of a card's content, in characters.
     pub(crate) card_limit: Option<usize>,
-    /// A word that the platform lets nobody say.
+    /// A word that is refused.
     pub(crate) taboo: Option<String>,
     last: u64,
 }
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// A number that nothing else has.
+    /// Returns a unique number.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -207,14 +207,14 @@ impl World {
         self.chats.get_mut(id).ok_or_else(unknown)
     }
 
-    /// Shows something in a chat; returns its id.
+    /// Shows a message in a chat.
     pub(crate) fn show(&mut self, chat: &str, id: &str, body: Body, pings: bool) -> Answer<()> {
         let post = Post { id: id.to_owned(), body, recalled: false, pings };
         self.chat_mut(chat)?.posts.push(post);
         Ok(())
     }
 
-    /// The token that is good now: an old one while it lasts.
+    /// Returns the current token: the previous one while it is valid.
     pub(crate) fn access_token(&mut self) -> (String, u64) {
         let now = Instant::now();
         if let Some((token, until)) = self.token.as_ref().filter(|(_, until)| *until > now) {
@@ -229,7 +229,7 @@ impl World {
         self.token.as_ref().is_some_and(|(good, until)| good == token && *until > Instant::now())
     }
 
-    /// Counts a call against what the second and the month allow.
+    /// Counts a call against the limits per second and month.
     pub(crate) fn spend(&mut self, method: &str) -> Answer<()> {
         if self.banned {
             return Err(Refusal::Ban);
@@ -248,7 +248,7 @@ impl World {
         if *count > most { Err(Refusal::planned(&Fault::TooMany(1))) } else { Ok(()) }
     }
 
-    /// Refuses what holds a word that nobody may say.
+    /// Refuses texts with the forbidden word.
     pub(crate) fn reads(&self, text: &str) -> Answer<()> {
         match &self.taboo {
             Some(word) if text.contains(word) => {
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// Refuses when the app has lost a scope.
+    /// Refuses a call if the app has lost a scope.
     pub(crate) fn scope(&self, name: &str) -> Answer<()> {
         if !self.lost.contains(name) {
             return Ok(());
@@ -278,7 +278,7 @@ impl stage::World for World {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns milliseconds since 1970.
 pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! A request, read: path, query, JSON or form with files.
+//! A parsed request: path, query, JSON or form with files.
 
 use super::error::{Answer, Refusal};
 use axum::{
@@ -10,21 +10,21 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use url::form_urlencoded;
 
-/// The largest request, as documented: 25 MiB.
+/// Maximum size of a request, as documented: 25 MiB.
 const MAX_BODY_BYTES: usize = 25 * 1024 * 1024;
 
 /// A request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {
     pub(crate) verb: String,
-    /// The parts of the path behind the version, percent signs resolved.
+    /// Parts of the path after the version, decoded.
     pub(crate) path: Vec<String>,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) body: Value,
     /// Fields, names and contents.
     pub(crate) files: Vec<(String, String, Bytes)>,
     pub(crate) token: Option<String>,
-    /// What the client calls itself.
+    /// User agent of the client.
     pub(crate) agent: String,
 }
 
@@ -82,14 +82,14 @@ impl Ask {
         self.path.get(n).map_or("", String::as_str)
     }
 
-    /// Everything, for the record. A file is its name and size.
+    /// Returns all parameters for the record. A file is recorded as its name and size.
     pub(crate) fn record(&self) -> Map<String, Value> {
         let mut record = match &self.body {
             Value::Object(fields) => fields.clone(),
             Value::Null => Map::new(),
             other => [("body".to_owned(), other.clone())].into_iter().collect(),
         };
-        // Tokens of interactions stand in paths.
+        // Paths contain tokens of interactions.
         let shown = self.path.iter().map(|part| if part.len() > 60 { "[token]" } else { part });
         record.insert("path".to_owned(), shown.collect::<Vec<_>>().join("/").into());
         if !self.query.is_empty() {

@@ -1,4 +1,4 @@
-//! One call's way: which method it is, whether it may, what it does, and its answer in the API's form.
+//! Handling of a call: the method, its permissions, its effect, and its response in the API's format.
 
 use super::{
     ask::Ask,
@@ -14,7 +14,7 @@ use crate::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// The server's inside.
+/// Internals of the server.
 pub(crate) type Core = Stage<World>;
 
 impl stage::World for World {
@@ -22,7 +22,7 @@ impl stage::World for World {
         &mut self.books
     }
 
-    /// A refusal's text may begin with Discord's own code: `50001 Missing Access`.
+    /// The text of a refusal may begin with Discord's code: `50001 Missing Access`.
     fn refuse(fault: &Fault) -> stage::Answer {
         refused(&match fault {
             #[expect(clippy::cast_precision_loss, reason = "seconds that a test plans are few")]
@@ -40,7 +40,7 @@ impl stage::World for World {
 
 type Method = fn(&mut World, &Ask) -> Answer;
 
-/// A method: its name in the record, what it does, and whether it needs the bot's token.
+/// A method: its name in the record, its effect, and whether it needs the bot's token.
 struct Found {
     name: &'static str,
     does: Method,
@@ -88,7 +88,7 @@ fn find(ask: &Ask) -> Option<Found> {
 }
 
 impl Core {
-    /// Answers a call, or fails it as planned. One of an unknown method is recorded too.
+    /// Executes a call, or fails it as planned. Unknown methods are recorded too.
     pub(crate) async fn call(&self, ask: Ask) -> Reply {
         let found = find(&ask);
         let name = found.as_ref().map_or("unknown", |found| found.name);

@@ -1,4 +1,4 @@
-//! What the API answers when it refuses: a status, a code of Discord's own, and for forms where the fault is.
+//! Error responses of the API: a status, Discord's code, and the invalid field of a form.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ impl Refusal {
         Self { status, body: json!({"message": message, "code": code}), headers: Vec::new() }
     }
 
-    /// 50035, with the field that is wrong.
+    /// 50035, with the invalid field.
     pub(crate) fn form(field: &str, code: &str, why: &str) -> Self {
         let mut errors = json!({"_errors": [{"code": code, "message": why}]});
         for part in field.rsplit('.') {

@@ -1,5 +1,4 @@
-//! The connections of the gateway, version 10 in JSON: hello, heartbeats, identify, resume, and the codes by
-//! which it closes.
+//! Connections of the gateway, version 10 in JSON: hello, heartbeats, identify, resume, and close codes.
 
 use super::{
     core::Core,
@@ -26,14 +25,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// All intents that there are.
+/// All existing intents.
 const KNOWN: u64 = 0x1_ffff | (1 << 20) | (1 << 21) | (1 << 24) | (1 << 25);
-/// The largest payload that a client may send, in bytes.
+/// Maximum size of a client's payload, in bytes.
 const MAX_PAYLOAD_BYTES: usize = 4096;
-/// How many payloads a client may send in a minute.
+/// Maximum number of a client's payloads per minute.
 const MAX_PAYLOADS_PER_MINUTE: usize = 120;
 
-/// What the connections stand on.
+/// State of the connections.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) core: Arc<Core>,
@@ -64,15 +63,15 @@ pub(crate) async fn connect(
     })
 }
 
-/// Tells whether a session cannot be resumed after this close code: those after which nobody may connect again,
-/// and of the others the ones whose documentation says that the session is invalid or a new one has to begin.
+/// Returns whether a session cannot be resumed after this close code: the codes that forbid reconnecting, and those
+/// with a documented invalid or new session.
 pub(crate) fn ends_session(code: u16) -> bool {
     matches!(code, 4003 | 4004 | 4007 | 4009..=4014)
 }
 
 async fn close(socket: &mut WebSocket, code: u16, why: &'static str) {
     socket.send(Message::Close(Some(CloseFrame { code, reason: why.into() }))).await.ok();
-    // The client is given a moment to close, so that it reads the code.
+    // The client gets a moment to close, so that it reads the code.
     let bye = async { while let Some(Ok(_)) = socket.recv().await {} };
     tokio::time::timeout(Duration::from_millis(500), bye).await.ok();
 }
@@ -81,7 +80,7 @@ struct Connection {
     core: Arc<Core>,
     id: u64,
     frames: mpsc::Sender<Frame>,
-    /// Whether it has said who it is.
+    /// Whether it has identified itself.
     known: bool,
     said: VecDeque<Instant>,
     heard: Instant,
@@ -90,7 +89,7 @@ struct Connection {
 /// How a connection ends.
 enum End {
     Close(u16, &'static str),
-    /// At once, without a word.
+    /// Immediately, without a close frame.
     Drop,
 }
 
@@ -125,7 +124,7 @@ impl Connection {
                         if let Err(end) = own.take(said.as_str()).await { break end }
                     }
                     Some(Ok(Message::Close(told))) => {
-                        // Who leaves with one of these will not come back.
+                        // A client that closes with one of these will not resume.
                         leave.ended = told.is_none_or(|told| matches!(told.code, 1000 | 1001));
                         return;
                     }
@@ -141,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the client says.
+    /// Processes a client's message.
     async fn take(&mut self, said: &str) -> Result<(), End> {
         let now = Instant::now();
         self.said.retain(|at| now.duration_since(*at) < Duration::from_secs(60));
@@ -175,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Puts what is said into the record, where it can be made to fail: then the connection breaks.
+    /// Records a message and applies planned failures: then the connection breaks.
     async fn recorded(
         &mut self,
         name: &str,
@@ -250,7 +249,7 @@ fn text(frame: &Value) -> Message {
     Message::Text(frame.to_string().into())
 }
 
-/// The connection is gone when this is.
+/// Removes the connection on drop.
 struct Leave<'a> {
     core: &'a Core,
     id: u64,

@@ -1,4 +1,4 @@
-//! Interactions: a pressed button or a command that a person took, and what the bot answers.
+//! Interactions: a pressed button or a used command, and the bot's responses.
 
 use super::{
     ask::Ask,
@@ -9,20 +9,20 @@ use super::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Something that a person did with the bot's button or command.
+/// A user's interaction with the bot's button or command.
 #[derive(Clone, Debug)]
 pub(crate) struct Interaction {
     pub(crate) id: String,
     pub(crate) channel: String,
     pub(crate) kind: u64,
     pub(crate) at: Instant,
-    /// How the bot answered first.
+    /// Type of the bot's first response.
     pub(crate) answered: Option<u64>,
-    /// The message that answers a command, or whose button it is.
+    /// The message that responds to a command, or that has the button.
     pub(crate) original: Option<u64>,
 }
 
-/// Tells the bot of an interaction.
+/// Reports an interaction to the bot.
 pub(crate) fn begin(
     world: &mut World,
     channel: &str,
@@ -154,7 +154,7 @@ pub(crate) fn delete(world: &mut World, ask: &Ask) -> Answer {
     Ok((204, Value::Null))
 }
 
-/// `POST /webhooks/{application}/{token}`: the first after a deferred answer takes its place.
+/// `POST /webhooks/{application}/{token}`: the first one replaces a deferred response.
 pub(crate) fn follow_up(world: &mut World, ask: &Ask) -> Answer {
     let found = world.interaction(ask.part(2))?;
     let waiting = found.original.and_then(|id| world.messages.get(&id));

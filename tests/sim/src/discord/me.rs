@@ -1,4 +1,4 @@
-//! The bot's own: who it is, its application, its commands, and where the gateway is.
+//! The bot itself: its user, its application, its commands, and the gateway's URL.
 
 use super::{
     ask::Ask,
@@ -24,7 +24,7 @@ pub(crate) fn guilds(world: &mut World, _: &Ask) -> Answer {
     Ok((200, found))
 }
 
-/// `GET /guilds/{id}/channels`: threads are not among them.
+/// `GET /guilds/{id}/channels`, without threads.
 pub(crate) fn channels(world: &mut World, ask: &Ask) -> Answer {
     of_the_guild(world, ask, "channels")
 }
@@ -56,7 +56,7 @@ fn of_the_guild(world: &World, ask: &Ask, what: &str) -> Answer {
     }
 }
 
-/// What the developer portal says of the application: the message content intent.
+/// Returns the application's flags: the message content intent.
 pub(crate) fn flags(world: &World) -> u64 {
     if world.options.content_intent { 1 << 19 } else { 0 }
 }
@@ -94,7 +94,7 @@ pub(crate) fn commands(world: &mut World, ask: &Ask) -> Answer {
     Ok((200, world.commands.clone().into()))
 }
 
-/// `PUT /applications/{id}/commands`: these and no others.
+/// `PUT /applications/{id}/commands`: replaces all commands.
 pub(crate) fn put_commands(world: &mut World, ask: &Ask) -> Answer {
     own(ask)?;
     let Value::Array(commands) = &ask.body else {

@@ -1,4 +1,4 @@
-//! Messages: made, changed, deleted, read; and what is checked of them.
+//! Messages: creating, editing, deleting and reading them, with checks.
 
 use super::{
     ask::Ask,
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 
-/// The most characters of a message.
+/// Maximum length of a message, in characters.
 const CONTENT: usize = 2000;
-/// The largest file, in bytes.
+/// Maximum size of a file, in bytes.
 const FILE: usize = 10 * 1024 * 1024;
 
 /// `POST /channels/{id}/messages`
@@ -49,7 +49,7 @@ fn created(world: &World, id: u64) -> Value {
     json
 }
 
-/// Returns the message that was sent with this nonce a moment ago.
+/// Returns the recent message with this nonce.
 fn repeated(world: &World, channel: &str, body: &Value) -> Option<Value> {
     let nonce = body.get("nonce").filter(|nonce| !nonce.is_null())?;
     if body["enforce_nonce"] != true {
@@ -65,7 +65,7 @@ fn repeated(world: &World, channel: &str, body: &Value) -> Option<Value> {
     world.messages.values().find(same).map(|message| created(world, message.id))
 }
 
-/// Reads what both a new message and an answer to an interaction have.
+/// Parses the common fields of a new message and an interaction response.
 pub(crate) fn draft(world: &mut World, channel: &str, ask: &Ask) -> Answer<Message> {
     let body = &ask.body;
     if let Some(nonce) = body.get("nonce").filter(|nonce| !nonce.is_null()) {
@@ -121,7 +121,7 @@ fn keep_files(world: &mut World, channel: &str, ask: &Ask) -> Answer<Vec<String>
     Ok(ids)
 }
 
-/// Keeps a file; its name loses what the platform does not keep.
+/// Stores a file; unsupported characters are removed from its name.
 pub(crate) fn keep(world: &mut World, channel: &str, name: &str, bytes: bytes::Bytes) -> String {
     let id = world.snowflake().to_string();
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
@@ -252,7 +252,7 @@ pub(crate) fn get(world: &mut World, ask: &Ask) -> Answer {
     Ok((200, wire::message(world, message)))
 }
 
-/// `GET /channels/{id}/messages`: the newest first.
+/// `GET /channels/{id}/messages`: newest first.
 pub(crate) fn list(world: &mut World, ask: &Ask) -> Answer {
     let channel = ask.part(1);
     world.channel(channel)?;
@@ -265,7 +265,7 @@ pub(crate) fn list(world: &mut World, ask: &Ask) -> Answer {
     if !(1..=100).contains(&limit) {
         return Err(Refusal::form("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 100."));
     }
-    // Without the right to read the history there is none, and no error.
+    // Without permission to read the history it is empty, without an error.
     if world.forbidden.contains("READ_MESSAGE_HISTORY") {
         return Ok((200, json!([])));
     }

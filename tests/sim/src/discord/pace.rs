@@ -1,5 +1,5 @@
-//! The rate limits: a bucket for each kind of call in each channel. Off unless a test switches them on; the
-//! headers tell of them in any case.
+//! Rate limits: a bucket for each kind of call in each channel. Disabled by default; the headers report them in any
+//! case.
 
 use super::error::{Answer, Refusal};
 use std::{
@@ -8,18 +8,18 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The calls of late.
+/// Recent calls.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) on: bool,
-    /// Nothing at all is taken before then.
+    /// All calls are refused until this time.
     pub(crate) closed: Option<Instant>,
-    /// How often a call was refused by 401, 403 or 429: too many of those ban an address.
+    /// Number of calls refused with 401, 403 or 429: too many ban an address.
     pub(crate) invalid: u64,
     calls: HashMap<(String, String), VecDeque<Instant>>,
 }
 
-/// How many calls a bucket takes in which time.
+/// Returns the size and the period of a method's bucket.
 fn bucket(method: &str) -> (usize, Duration) {
     match method {
         "message.create" | "message.edit" | "message.delete" | "typing" => (5, Duration::from_secs(5)),
@@ -30,7 +30,7 @@ fn bucket(method: &str) -> (usize, Duration) {
 }
 
 impl Meter {
-    /// Counts a call, or refuses it; returns what the headers say of the bucket.
+    /// Counts a call, or refuses it; returns the headers of the bucket.
     pub(crate) fn pass(
         &mut self,
         method: &str,

@@ -1,4 +1,4 @@
-//! What people do, what comes into a channel, and the events that follow from it.
+//! User actions, new messages, and the resulting events.
 
 use super::{
     interactions, messages, text, wire,
@@ -36,7 +36,7 @@ impl World {
         id
     }
 
-    /// A person writes. Returns the message's id; empty where the person is not there.
+    /// Sends a user's message. Returns its ID; empty if the user is not a member.
     pub(crate) fn write(&mut self, words: &Words) -> String {
         let Some(of) = self.channels.get(&words.chat).filter(|of| of.members.contains(&words.person)) else {
             return String::new();
@@ -48,7 +48,7 @@ impl World {
         };
         let answered: Option<u64> = words.answers.as_deref().and_then(|id| id.parse().ok());
         let answered = answered.and_then(|id| self.messages.get(&id)).filter(|found| !found.deleted);
-        // Who answers a message of a thread writes in the thread.
+        // An answer to a message in a thread belongs to the thread.
         let channel = answered.map_or_else(|| words.chat.clone(), |found| found.channel.clone());
         let answers = answered.map(|found| found.id.to_string());
         let files =
@@ -72,7 +72,7 @@ impl World {
         if message.is_own() {
             return false;
         }
-        // The mention that addressed the bot stays where it was.
+        // The mention of the bot stays.
         let mention = format!("<@{BOT}> ");
         let prefix = if message.content.starts_with(&mention) { mention.as_str() } else { "" };
         message.content = format!("{prefix}{text}");
@@ -90,7 +90,7 @@ impl World {
         true
     }
 
-    /// Returns the channel or thread of a chat in which a message is.
+    /// Returns the channel or thread of a message in a chat.
     pub(crate) fn place(&self, chat: &str, id: &str) -> Option<String> {
         self.with_threads(chat).into_iter().find(|channel| self.message(channel, id).is_ok())
     }
@@ -105,7 +105,7 @@ impl World {
         true
     }
 
-    /// A person takes one of the commands that the bot registered. False where there is no such command.
+    /// Uses one of the bot's registered commands. Returns `false` if there is no such command.
     pub(crate) fn command(&mut self, chat: &str, person: &str, name: &str, words: &str) -> bool {
         let Some(command) = self.commands.iter().find(|command| command["name"] == name) else {
             return false;
@@ -125,7 +125,7 @@ pub(crate) fn buttons(message: &Message) -> impl Iterator<Item = &Value> {
     message.components.iter().flat_map(|row| row["components"].as_array().into_iter().flatten())
 }
 
-/// Puts a message into a channel and tells the bot of it.
+/// Adds a message to a channel and reports it to the bot.
 pub(crate) fn put(world: &mut World, message: Message) -> u64 {
     let id = world.snowflake();
     let channel = message.channel.clone();
@@ -136,7 +136,7 @@ pub(crate) fn put(world: &mut World, message: Message) -> u64 {
     id
 }
 
-/// Tells the bot of a message once more.
+/// Repeats the event of a message.
 pub(crate) fn repeat(world: &mut World, chat: &str, id: &str) {
     if let (Some(channel), Ok(id)) = (world.place(chat, id), id.parse()) {
         announce(world, &channel, id, "MESSAGE_CREATE");
@@ -159,7 +159,7 @@ fn shown_anew(world: &mut World, id: u64) {
     }
 }
 
-/// The visible words of a message.
+/// Returns the visible text of a message.
 pub(crate) fn seen(world: &World, message: &Message) -> String {
     if message.flags & LOADING != 0 {
         return "pudu is thinking…".to_owned();
@@ -184,7 +184,7 @@ pub(crate) fn gone(world: &mut World, channel: &str, id: &str) {
     world.tell("MESSAGE_DELETE", &event);
 }
 
-/// Begins a thread from a message.
+/// Starts a thread from a message.
 pub(crate) fn open_thread(world: &mut World, parent: &str, id: &str, name: &str, owner: &str) -> Value {
     let members = world.channels.get(parent).map(|of| of.members.clone()).unwrap_or_default();
     let kind = ChannelKind::Thread { parent: parent.to_owned(), owner: owner.to_owned() };

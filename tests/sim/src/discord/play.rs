@@ -1,11 +1,11 @@
-//! What only Discord has, for scripts, beside the control that all platforms share.
+//! Discord-specific controls for scripts, in addition to those of all platforms.
 
 use super::Discord;
 use axum::{Json, Router, extract::State, routing::post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The routes.
+/// Routes.
 pub(crate) fn router(discord: Discord) -> Router {
     Router::new()
         .route("/sim/command", post(command))

@@ -1,4 +1,4 @@
-//! The HTTP side: `/api/v10/…`, the address of files, and the gateway.
+//! The HTTP server: `/api/v10/…`, file URLs, and the gateway.
 
 use super::{
     ask::Ask,
@@ -17,7 +17,7 @@ use axum::{
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc};
 
-/// The routes of the platform.
+/// Routes of the platform.
 pub(crate) fn router(link: Link) -> Router {
     let core = Arc::clone(&link.core);
     let gateway = Router::new()
@@ -52,8 +52,8 @@ async fn call(State(core): State<Arc<Core>>, request: Request) -> Response {
     }
 }
 
-/// In the record as `download`. Files are open to whoever has their address, as long as it is fresh; who
-/// sends the bot's token along has given it away.
+/// Recorded as `download`. Files are open to anyone with a valid URL; a client that sends the bot's token has leaked
+/// it.
 async fn download(
     State(core): State<Arc<Core>>,
     Path((channel, id, name)): Path<(String, String, String)>,

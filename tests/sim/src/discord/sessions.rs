@@ -1,4 +1,4 @@
-//! The sessions of the gateway: what each has been told, in order, so that it can be told again.
+//! Sessions of the gateway with their sent events, so that they can be repeated.
 
 use super::{
     wire,
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use tokio::{sync::mpsc, time::Instant};
 
-/// How many events are kept for a session that comes back.
+/// Maximum number of stored events per session.
 const KEPT: usize = 2000;
-/// How many frames may wait on their way to one connection.
+/// Maximum number of frames waiting for one connection.
 pub(crate) const FRAMES: usize = 4096;
 
 pub(crate) const GUILDS: u64 = 1;
@@ -18,33 +18,33 @@ pub(crate) const GUILD_MESSAGES: u64 = 1 << 9;
 pub(crate) const DIRECT_MESSAGES: u64 = 1 << 12;
 pub(crate) const MESSAGE_CONTENT: u64 = 1 << 15;
 
-/// What goes out over a connection.
+/// Output of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
     Text(Value),
-    /// With this code.
+    /// Closes with this code.
     Close(u16, &'static str),
-    /// Without a goodbye.
+    /// Closes without a close frame.
     Drop,
 }
 
-/// What becomes of a wish to resume.
+/// Result of a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumed {
     Yes,
-    /// The session is not there any more, or what was missed is not kept any more.
+    /// The session is gone, or missed events are no longer stored.
     No,
-    /// The number is of an event that never was.
+    /// The sequence number is higher than that of any event.
     Ahead,
 }
 
-/// All sessions, and what a test has set for them.
+/// All sessions, and settings of the test.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     pub(crate) all: Vec<Session>,
-    /// Whether heartbeats get no answer.
+    /// Whether heartbeats are ignored.
     pub(crate) deaf: bool,
-    /// How many were started.
+    /// Number of started sessions.
     pub(crate) identified: u64,
     pub(crate) resumed: u64,
     count: u64,
@@ -57,9 +57,9 @@ pub(crate) struct Session {
     pub(crate) intents: u64,
     pub(crate) seq: u64,
     log: VecDeque<(u64, Value)>,
-    /// Where it is connected.
+    /// Its connection.
     pub(crate) socket: Option<(u64, mpsc::Sender<Frame>)>,
-    /// Since when it is not.
+    /// When it was disconnected.
     pub(crate) away: Option<Instant>,
 }
 
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Returns an event as this session may see it, or nothing.
+    /// Returns an event as visible to this session, if at all.
     fn sees(&self, kind: &str, data: &Value) -> Option<Value> {
         let direct = data.get("guild_id").is_none();
         let needed = match kind {
@@ -110,7 +110,7 @@ impl Session {
 }
 
 impl World {
-    /// Tells all sessions of an event.
+    /// Reports an event to all sessions.
     pub(crate) fn tell(&mut self, kind: &str, data: &Value) {
         for session in &mut self.sessions.all {
             if let Some(data) = session.sees(kind, data) {
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Starts a session for a connection.
+    /// Starts a session of a connection.
     pub(crate) fn identified(&mut self, intents: u64, socket: (u64, mpsc::Sender<Frame>)) {
         self.sessions.count += 1;
         self.sessions.identified += 1;
@@ -150,8 +150,8 @@ impl World {
         self.sessions.all.push(session);
     }
 
-    /// Takes up a session where it was cut: what it missed is told again, and then that it is resumed. A
-    /// connection that still holds the session loses it.
+    /// Resumes a session: missed events are repeated, followed by the confirmation. Another connection with the session
+    /// loses it.
     pub(crate) fn resumed(&mut self, id: &str, seq: u64, socket: (u64, mpsc::Sender<Frame>)) -> Resumed {
         let most = self.options.resumable;
         self.sessions.all.retain(|session| session.away.is_none_or(|since| since.elapsed() < most));
@@ -176,7 +176,7 @@ impl World {
         Resumed::Yes
     }
 
-    /// A connection is gone; `ended` when its session is over, too.
+    /// Removes a connection; `ended` if its session is over, too.
     pub(crate) fn left(&mut self, socket: u64, ended: bool) {
         let own = |session: &Session| session.socket.as_ref().is_some_and(|(id, _)| *id == socket);
         if ended {

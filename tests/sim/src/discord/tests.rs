@@ -1,4 +1,4 @@
-//! Rules that the official client keeps to by itself, so that it proves none of them.
+//! Rules that the official client always follows, so that it cannot test them.
 
 use super::*;
 use sessions::{DIRECT_MESSAGES, FRAMES, GUILD_MESSAGES, GUILDS, MESSAGE_CONTENT, Resumed};
@@ -18,7 +18,7 @@ fn say(discord: &Discord, chat: &str, person: &str, text: &str) -> String {
     discord.write(&Words { chat, person, text, ..Words::default() })
 }
 
-/// The events that came over a connection, as kinds and contents.
+/// Returns the events of a connection, as kinds and contents.
 fn told(frames: &mut mpsc::Receiver<Frame>) -> Vec<(String, String)> {
     let mut told = Vec::new();
     while let Ok(Frame::Text(frame)) = frames.try_recv() {

@@ -1,4 +1,4 @@
-//! What people see of a message's markup, and whom it calls.
+//! Visible text of a message's markup, and its mentions.
 
 use super::{
     error::{Answer, Refusal},
@@ -7,7 +7,7 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// Checks the form of `allowed_mentions`.
+/// Checks the format of `allowed_mentions`.
 pub(crate) fn check_mentions(body: &Value) -> Answer<()> {
     let kinds = body["allowed_mentions"]["parse"].as_array().map(Vec::as_slice).unwrap_or_default();
     let known = |kind: &Value| matches!(kind.as_str(), Some("users" | "roles" | "everyone"));
@@ -18,7 +18,7 @@ pub(crate) fn check_mentions(body: &Value) -> Answer<()> {
     Err(Refusal::form("allowed_mentions.parse", "BASE_TYPE_CHOICES", why))
 }
 
-/// Tells whether somebody is called by a message, given what the call allowed.
+/// Returns whether a message notifies users, given the allowed mentions.
 pub(crate) fn pings(content: &str, answers: bool, body: &Value) -> bool {
     let allowed = body.get("allowed_mentions").filter(|allowed| !allowed.is_null());
     let parse = |kind: &str| match allowed {
@@ -42,7 +42,7 @@ fn outside_code(content: &str) -> String {
     content.split('`').step_by(2).collect()
 }
 
-/// Links become previews, unless the sender says that they must not: someone's server is asked for them.
+/// Links become previews unless the sender suppresses them: the linked server receives a request.
 pub(crate) fn embeds(content: &str, body: &Value) -> Vec<Value> {
     let quiet = body["flags"].as_u64().unwrap_or(0) & super::world::SUPPRESS_EMBEDS != 0;
     let bare = outside_code(content);
@@ -51,7 +51,7 @@ pub(crate) fn embeds(content: &str, body: &Value) -> Vec<Value> {
     shown.map(|link| json!({"type": "link", "url": link})).collect()
 }
 
-/// Returns the words that people see.
+/// Returns the visible text.
 pub(crate) fn visible(world: &World, content: &str) -> String {
     let mut out = String::new();
     for (n, piece) in content.split("```").enumerate() {
@@ -118,7 +118,7 @@ fn after(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
-/// Tells whether a mark that begins here ends later in the line. One underscore only marks whole words.
+/// Returns whether a marker that begins here ends later in the line. A single underscore only marks whole words.
 fn closes(rest: &str, mark: &str, before: &str) -> bool {
     let inside = after(rest, mark.len());
     let within_word = before.ends_with(char::is_alphanumeric);

@@ -1,15 +1,15 @@
-//! Messages, channels and people as the platform writes them.
+//! Messages, channels and users in the platform's format.
 
 use super::world::{
     BOT, BOT_NAME, BOT_ROLE, Channel, ChannelKind, GUILD, Message, SUPPRESS_EMBEDS, Upload, World, made,
 };
 use serde_json::{Value, json};
 
-/// Permission to see a channel, and that with the one to read its older messages.
+/// Permission to view a channel, and the same with permission to read its history.
 const VIEW_CHANNEL: u64 = 1 << 10;
 const READS: u64 = VIEW_CHANNEL | 1 << 16;
 
-/// A user: a person or the bot.
+/// A user: a human or the bot.
 pub(crate) fn user(world: &World, id: &str) -> Value {
     let is_bot = id == BOT;
     let name = if is_bot { BOT_NAME } else { world.people.get(id).map_or("somebody", String::as_str) };
@@ -59,7 +59,7 @@ pub(crate) fn channel(world: &World, channel: &Channel) -> Value {
     json
 }
 
-/// Who sees a channel: its members, and nobody else of the server.
+/// Permission overwrites of a channel: only its members can see it.
 fn overwrites(channel: &Channel) -> Value {
     let view = VIEW_CHANNEL.to_string();
     let mut all = vec![json!({"id": GUILD, "type": 0, "allow": "0", "deny": view})];
@@ -68,7 +68,7 @@ fn overwrites(channel: &Channel) -> Value {
     all.into()
 }
 
-/// The server, as the gateway tells of it after the start.
+/// The server, as sent by the gateway after the start.
 pub(crate) fn guild(world: &World) -> Value {
     let of = |wanted: fn(&ChannelKind) -> bool| -> Vec<Value> {
         let channels = world.channels.values().filter(|channel| wanted(&channel.kind) && !channel.archived);
@@ -104,7 +104,7 @@ pub(crate) fn guild(world: &World) -> Value {
     guild
 }
 
-/// What strict clients want to read of a server and nobody asks for here.
+/// Fields of a server that strict clients require.
 fn settings() -> Value {
     json!({
         "id": GUILD, "name": "Simulated", "owner_id": "1000000000000000009", "icon": null, "splash": null,
@@ -118,7 +118,7 @@ fn settings() -> Value {
     })
 }
 
-/// A message, with the one that it answers.
+/// A message, with the one that it replies to.
 pub(crate) fn message(world: &World, message: &Message) -> Value {
     let mut json = alone(world, message);
     if let Some(answered) = &message.answers {
@@ -130,7 +130,7 @@ pub(crate) fn message(world: &World, message: &Message) -> Value {
     json
 }
 
-/// A message as an event tells of it: with its place and, once, its nonce.
+/// A message in an event: with its place and, once, its nonce.
 pub(crate) fn event(world: &World, of: &Channel, told: &Message) -> Value {
     let mut json = message(world, told);
     if !of.is_direct() {
@@ -184,7 +184,7 @@ fn is_known(world: &World, id: &str) -> bool {
     id == BOT || world.people.contains_key(id)
 }
 
-/// Returns the people that a text names.
+/// Returns the users that a text mentions.
 pub(crate) fn mentioned(content: &str) -> impl Iterator<Item = &str> {
     let pieces = content.split("<@").skip(1);
     pieces
@@ -203,7 +203,7 @@ pub(crate) fn upload(world: &World, file: &Upload) -> Value {
     })
 }
 
-/// Writes milliseconds since 1970 as the platform does.
+/// Formats milliseconds since 1970 like the platform.
 pub(crate) fn timestamp(ms: u64) -> String {
     let (days, rest) = (ms / 86_400_000, ms % 86_400_000);
     let (year, month, day) = civil(days);
@@ -211,7 +211,7 @@ pub(crate) fn timestamp(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}000+00:00", rest % 1000)
 }
 
-/// Returns year, month and day for days since 1970.
+/// Returns year, month and day of days since 1970.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;

@@ -1,4 +1,4 @@
-//! The server ("guild"), its channels and threads, people, messages, and what is set for the simulator.
+//! The server ("guild"), its channels and threads, users, messages, and settings of the simulator.
 
 use super::{
     error::{Answer, Refusal},
@@ -15,28 +15,28 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How a simulated Discord behaves.
+/// Options of a simulated Discord.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The bot's token.
     pub token: String,
     /// Whether the message content intent is switched on in the developer portal.
     pub content_intent: bool,
-    /// What the bot's role may do on the server, where no channel says otherwise.
+    /// Permissions of the bot's role on the server, unless a channel overrides them.
     pub permissions: u64,
-    /// How often the client has to beat.
+    /// Interval of the client's heartbeats.
     pub heartbeat: Duration,
-    /// How long a session can be resumed after its connection broke.
+    /// Time in which a session can be resumed after a disconnect.
     pub resumable: Duration,
-    /// For how long a nonce makes a message one with the same nonce.
+    /// Time in which a nonce identifies a message.
     pub nonces: Duration,
-    /// How long an interaction waits for its first answer; 3 s on the real one.
+    /// Timeout of the first response to an interaction; 3 s on the real platform.
     pub answer_within: Duration,
-    /// How long the token of an interaction is good for; 15 minutes on the real one.
+    /// Lifetime of an interaction's token; 15 minutes on the real platform.
     pub token_lives: Duration,
-    /// How many sessions may still be started today.
+    /// Remaining session starts of the day.
     pub starts: u64,
-    /// For the failures that come by chance.
+    /// Seed for random failures.
     pub seed: u64,
 }
 
@@ -57,21 +57,21 @@ impl Default for Options {
     }
 }
 
-/// The application, and the bot's user: the same number, as with all applications of today.
+/// ID of the application and of the bot's user, which are equal for all current applications.
 pub(crate) const BOT: &str = "1000000000000000001";
 /// The role that the server made for the bot.
 pub(crate) const BOT_ROLE: &str = "1000000000000000002";
 pub(crate) const GUILD: &str = "1000000000000000003";
 pub(crate) const BOT_NAME: &str = "pudu";
 
-/// Discord counts milliseconds from the first second of 2015.
+/// Discord counts milliseconds from the beginning of 2015.
 const EPOCH: u64 = 1_420_070_400_000;
 
-/// Everything there is.
+/// The complete state.
 pub(crate) struct World {
     pub(crate) books: Books,
     pub(crate) options: Options,
-    /// Where the server is, without a slash at the end.
+    /// URL of the server, without a trailing slash.
     pub(crate) url: String,
     pub(crate) people: BTreeMap<String, String>,
     pub(crate) channels: BTreeMap<String, Channel>,
@@ -80,16 +80,16 @@ pub(crate) struct World {
     pub(crate) interactions: HashMap<String, Interaction>,
     pub(crate) commands: Vec<Value>,
     pub(crate) meter: Meter,
-    /// What the bot may not do, by the name of the permission.
+    /// Permissions that the bot lacks, by name.
     pub(crate) forbidden: BTreeSet<String>,
-    /// Whether the token was reset, so that it opens nothing any more.
+    /// Whether the token was reset and is invalid.
     pub(crate) revoked: bool,
-    /// Typing signs: the channel and when.
+    /// Typing indicators: the channel and the time.
     pub(crate) typing: Vec<(String, Instant)>,
-    /// Whether the token was sent where files are kept.
+    /// Whether the token was sent to the file server.
     pub(crate) leaked: bool,
     pub(crate) uploads: BTreeMap<String, Upload>,
-    /// A file's address is good until this is raised.
+    /// Raised to expire the URLs of earlier files.
     pub(crate) link_age: u64,
     last_id: u64,
 }
@@ -104,14 +104,14 @@ pub(crate) struct Channel {
     pub(crate) archived: bool,
 }
 
-/// What a channel is.
+/// Kind of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ChannelKind {
     #[default]
     Text,
-    /// With whom.
+    /// A direct message with this user.
     Direct(String),
-    /// Of a text channel, begun by somebody.
+    /// A thread of a text channel, started by the owner.
     Thread { parent: String, owner: String },
 }
 
@@ -120,7 +120,7 @@ pub(crate) enum ChannelKind {
 pub(crate) struct Message {
     pub(crate) id: u64,
     pub(crate) channel: String,
-    /// Whose; the bot's own has its number.
+    /// ID of the author, possibly the bot's.
     pub(crate) author: String,
     pub(crate) content: String,
     pub(crate) components: Vec<Value>,
@@ -134,12 +134,12 @@ pub(crate) struct Message {
     pub(crate) deleted: bool,
     pub(crate) pings: bool,
     pub(crate) reactions: Vec<String>,
-    /// The interaction that it answers.
+    /// The interaction that it responds to.
     pub(crate) interaction: Option<String>,
     pub(crate) history: Vec<String>,
 }
 
-/// A file that was sent.
+/// An uploaded file.
 #[derive(Clone, Debug)]
 pub(crate) struct Upload {
     pub(crate) id: String,
@@ -148,7 +148,7 @@ pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
 }
 
-/// The interaction waits for its words; people read "is thinking…".
+/// The interaction waits for its response; users see "is thinking…".
 pub(crate) const LOADING: u64 = 1 << 7;
 pub(crate) const SUPPRESS_EMBEDS: u64 = 1 << 2;
 pub(crate) const EPHEMERAL: u64 = 1 << 6;
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Returns an id that tells the time and grows.
+    /// Returns a unique ID that contains the time and increases.
     pub(crate) fn snowflake(&mut self) -> u64 {
         let now = unix_ms().saturating_sub(EPOCH) << 22;
         self.last_id = now.max(self.last_id + 1);
@@ -204,7 +204,7 @@ impl World {
         found.ok_or_else(|| Refusal::new(404, 10008, "Unknown Message"))
     }
 
-    /// Fails where the bot may not.
+    /// Fails if the bot lacks a permission.
     pub(crate) fn need(&self, permission: &str) -> Answer<()> {
         if self.forbidden.contains(permission) {
             return Err(Refusal::new(403, 50013, "Missing Permissions"));
@@ -212,7 +212,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the messages of a channel that are there, oldest first.
+    /// Returns the existing messages of a channel, oldest first.
     pub(crate) fn in_channel<'a>(&'a self, channel: &'a str) -> impl Iterator<Item = &'a Message> {
         self.messages.values().filter(move |message| message.channel == channel && !message.deleted)
     }
@@ -252,7 +252,7 @@ pub(crate) fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns when an id was made, in milliseconds since 1970.
+/// Returns the creation time of an ID, in milliseconds since 1970.
 pub(crate) fn made(id: u64) -> u64 {
     (id >> 22) + EPOCH
 }

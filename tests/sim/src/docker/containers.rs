@@ -1,4 +1,4 @@
-//! Containers: made, started, looked at, listed, ended, removed.
+//! Containers: created, started, inspected, listed, stopped, removed.
 
 use super::{Call, World, id, images, locked, refuse};
 use crate::{
@@ -18,20 +18,20 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// The port of an image that serves the all-in-one API.
+/// Port of an image that serves the all-in-one API.
 const PORT: &str = "8080/tcp";
 
-/// A container, in whatever state.
+/// A container in any state.
 pub(super) struct Container {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) body: Value,
     pub(super) plan: Arc<Plan>,
     cell: Mutex<Option<Cell>>,
-    /// The first process, as this machine knows it; none if it does not run.
+    /// PID of the first process on this machine; `None` if it is not running.
     pub(super) pid: Mutex<Option<u32>>,
     api: Mutex<Option<Aio>>,
-    /// Whether somebody is starting or ending it.
+    /// Held while the container is started or stopped.
     busy: tokio::sync::Mutex<()>,
     ended: Mutex<bool>,
 }
@@ -85,7 +85,7 @@ impl Container {
     }
 }
 
-/// Finds one by its name, its id, or what the id begins with.
+/// Finds a container by its name, its ID, or a prefix of the ID.
 pub(super) fn find(world: &World, name: &str) -> Result<Arc<Container>, Box<Response>> {
     let containers = locked(&world.containers);
     let by_id = || containers.values().find(|one| name.len() >= 4 && one.id.starts_with(name));
@@ -133,7 +133,7 @@ pub(super) fn create(call: &Call) -> Response {
     (StatusCode::CREATED, Json(json!({"Id": id, "Warnings": []}))).into_response()
 }
 
-/// Turns the order into what a cell is made of; refuses what the engine would.
+/// Converts the request to a cell's specification; refuses what the engine would refuse.
 fn plan(call: &Call) -> Result<Plan, String> {
     let (body, host) = (&call.body, &call.body["HostConfig"]);
     let mut binds = Vec::new();
@@ -204,7 +204,7 @@ pub(super) async fn start(world: &Arc<World>, name: &str) -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Serves the image's API on the port of this machine that was asked for.
+/// Publishes the image's API on the requested port of this machine.
 async fn publish(world: &World, container: &Container, pid: u32) -> Result<(), Box<Response>> {
     let image = images::tagged(container.body["Image"].as_str().unwrap_or_default());
     if !world.options.serving.contains(&image) {
@@ -252,7 +252,7 @@ pub(super) fn inspect(world: &World, name: &str) -> Response {
 pub(super) fn list(call: &Call) -> Response {
     let filters: Value =
         call.query.get("filters").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    // A filter is a list of words, or an object with them as keys.
+    // A filter is a list of values, or an object with them as keys.
     let wanted = |name: &str| -> Vec<String> {
         match &filters[name] {
             Value::Object(map) => map.keys().cloned().collect(),
@@ -305,7 +305,7 @@ pub(super) async fn kill(world: &Arc<World>, name: &str) -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Ends a container; one that was to be removed at its end is.
+/// Stops a container, and removes it if requested.
 pub(super) async fn end(world: &World, container: &Container) {
     let cell = locked(&container.cell).take();
     if let Some(mut cell) = cell {

@@ -1,4 +1,4 @@
-//! Commands in containers: made, started with their output framed on the connection itself, looked at.
+//! Commands in containers: created, started with framed output on the upgraded connection, inspected.
 
 use super::{Call, World, containers, id, locked, refuse};
 use crate::cell::Cell;
@@ -22,7 +22,7 @@ use tokio::{
     sync::mpsc,
 };
 
-/// After a command ended, its output stays open so long for what it left in the background.
+/// Time that the output stays open for background processes after a command's end.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A command in a container.
@@ -123,7 +123,7 @@ pub(super) fn start(call: &Call, id: &str, upgrade: OnUpgrade, headers: &HeaderM
         return framed(pieces);
     }
     tokio::spawn(async move {
-        // The answer is on the wire before the command writes anything.
+        // The response is sent before the command writes anything.
         let upgraded = upgrade.await;
         tokio::spawn(run(exec, command, send));
         if let Ok(upgraded) = upgraded {
@@ -138,7 +138,7 @@ pub(super) fn start(call: &Call, id: &str, upgrade: OnUpgrade, headers: &HeaderM
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// A client that does not ask for the connection itself gets the same bytes as a body.
+/// Without an upgrade the client gets the same bytes as a body.
 fn framed(pieces: mpsc::Receiver<Piece>) -> Response {
     let stream = futures_util::stream::unfold(pieces, async |mut pieces| {
         let piece = pieces.recv().await?;
@@ -148,10 +148,10 @@ fn framed(pieces: mpsc::Receiver<Piece>) -> Response {
     (kind, Body::from_stream(stream)).into_response()
 }
 
-/// What was written, and to which of the two outputs: 1 or 2.
+/// A chunk of output, and its stream: 1 or 2.
 type Piece = (u8, Vec<u8>);
 
-/// Eight bytes before each piece: which output, three zeros, the length.
+/// Adds the header of eight bytes to each chunk: the stream, three zeros, the length.
 fn frame((kind, bytes): &Piece) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes();
     [&[*kind, 0, 0, 0][..], &length, bytes].concat()
@@ -166,7 +166,7 @@ async fn show(mut pieces: mpsc::Receiver<Piece>, mut wire: impl AsyncWrite + Asy
     wire.shutdown().await.ok();
 }
 
-/// Runs a command to its end. Nobody's leaving ends it: an engine has no such word.
+/// Runs a command to its end. A disconnect does not end it: engines have no such function.
 async fn run(exec: Arc<Exec>, mut command: Command, send: mpsc::Sender<Piece>) {
     let Ok(mut child) = command.spawn() else {
         let mut state = locked(&exec.state);
@@ -201,7 +201,7 @@ async fn run(exec: Arc<Exec>, mut command: Command, send: mpsc::Sender<Piece>) {
     }
 }
 
-/// What entered the container stops when its command is stopped, and does not see then that the command is killed.
+/// A process that entered the container stops with its command, and must continue to be killed.
 fn go_on(outer: u32) {
     let state = |pid: &str| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -222,7 +222,7 @@ async fn pass(kind: u8, pipe: Option<impl AsyncRead + Unpin>, send: mpsc::Sender
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; 32 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        // What nobody reads any more is read all the same, so that the command goes on.
+        // Output without a reader is still read, so that the command continues.
         send.send((kind, buffer.get(..count).unwrap_or_default().to_vec())).await.ok();
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn inspect(world: &World, image: &str) -> Response {
     .into_response()
 }
 
-/// Tells how it goes, a line of JSON at a time.
+/// Reports the progress as lines of JSON.
 pub(super) fn pull(call: &Call) -> Response {
     let query = |name: &str| call.query.get(name).cloned().unwrap_or_default();
     let (image, tag) = (query("fromImage"), query("tag"));
@@ -51,7 +51,7 @@ pub(super) fn pull(call: &Call) -> Response {
     }
     lines.push(json!({"status": format!("Status: Downloaded newer image for {wanted}")}));
     locked(&call.world.images).push(wanted);
-    // In pieces, as they come: a client reads them as they come.
+    // In separate chunks, as clients read them.
     let lines = lines.into_iter().map(|line| Ok::<_, std::convert::Infallible>(format!("{line}\r\n")));
     let kind = [(CONTENT_TYPE, "application/json")];
     (kind, Body::from_stream(futures_util::stream::iter(lines))).into_response()

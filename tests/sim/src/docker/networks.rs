@@ -1,4 +1,4 @@
-//! Networks: what they were made with.
+//! Networks: only their specification.
 
 use super::{Call, World, id, locked, refuse};
 use axum::{

@@ -1,4 +1,4 @@
-//! What a call asks: the parts of its path, its query, its JSON or its form.
+//! A parsed call: the parts of its path, its query, its JSON or its form.
 
 use super::refusal::{Answer, Refusal};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// A part of the path, by the name that the route gives it.
+    /// Returns a part of the path, by its name in the route.
     pub(crate) fn id(&self, name: &str) -> &str {
         self.path.iter().find(|(known, _)| *known == name).map_or("", |(_, id)| id)
     }
@@ -40,7 +40,7 @@ impl Ask {
         self.body.get(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The key of idempotency.
+    /// Returns the idempotency key.
     pub(crate) fn uuid(&self, longest: usize) -> Answer<Option<String>> {
         match self.text("uuid") {
             Some(uuid) if uuid.chars().count() > longest => {
@@ -50,7 +50,7 @@ impl Ask {
         }
     }
 
-    /// What the record keeps: everything but secrets; a file is its name and size.
+    /// Returns all parameters for the record, without secrets; a file is recorded as its name and size.
     pub(crate) fn record(&self) -> Map<String, Value> {
         let mut record = self.body.clone();
         record.extend(self.query.iter().map(|(name, value)| (name.clone(), json!(value))));

@@ -1,5 +1,5 @@
-//! CardKit: a card that lives apart from the message that shows it. Its operations carry a number that must
-//! grow over all of them, and its stream closes by itself.
+//! CardKit: a card is separate from the message that shows it. Its operations have increasing sequence numbers, and its
+//! stream closes automatically.
 
 use super::{
     ask::Ask,
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A card can be changed for so long.
+/// Time in which a card can be changed.
 const LIFE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// The longest key of idempotency.
+/// Maximum length of an idempotency key.
 const UUID: usize = 64;
-/// The longest text of an element and the longest settings, in characters.
+/// Maximum length of an element's text and of the settings, in characters.
 const TEXT: usize = 100_000;
 
 /// `cardkit.card.create`.
@@ -46,7 +46,7 @@ fn parse(data: &str) -> Answer<Value> {
     Ok(json)
 }
 
-/// `cardkit.element.content`: the whole text of an element, while the stream is open.
+/// `cardkit.element.content`: replaces the text of an element, while the stream is open.
 pub(crate) fn content(world: &mut World, ask: &Ask) -> Answer {
     let text = ask.body.get("content").and_then(Value::as_str).unwrap_or_default();
     if text.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn content(world: &mut World, ask: &Ask) -> Answer {
     })
 }
 
-/// Whether the stream is open. That it closed by itself is told once in its own words.
+/// Returns whether the stream is open. Its automatic close is reported once with a separate error.
 fn streams(card: &mut Card, now: Instant) -> Answer<()> {
     if card.streaming.is_some() && !card.grows(now) {
         card.expire();
@@ -108,7 +108,7 @@ pub(crate) fn settings(world: &mut World, ask: &Ask) -> Answer {
     })
 }
 
-/// `cardkit.card.update`: another card in place of the one before.
+/// `cardkit.card.update`: replaces the card.
 pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     let card = ask.body.get("card").cloned().unwrap_or_default();
     if card["type"] != "card_json" {
@@ -123,7 +123,7 @@ pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     })
 }
 
-/// `cardkit.card.batch_update`: settings and whole elements in one go.
+/// `cardkit.card.batch_update`: several settings and elements.
 pub(crate) fn batch(world: &mut World, ask: &Ask) -> Answer {
     let text = ask.need("actions")?;
     let actions: Vec<Value> =
@@ -154,7 +154,7 @@ fn act(card: &mut Card, action: &Value, now: Instant) -> Answer<()> {
     }
 }
 
-/// One operation on a card, with all that they have in common.
+/// Executes an operation on a card, with the common checks.
 fn operate(world: &mut World, ask: &Ask, change: impl FnOnce(&mut Card, Instant) -> Answer<()>) -> Answer {
     let now = Instant::now();
     let id = ask.id("card_id").to_owned();

@@ -1,4 +1,4 @@
-//! What a message's content says: whether the platform takes it, and what people see of it.
+//! A message's content: whether the platform accepts it, and how users see it.
 
 use super::{
     markdown,
@@ -6,18 +6,18 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// The longest body of a text, in bytes.
+/// Maximum size of a text's body, in bytes.
 const TEXT: usize = 150 * 1024;
-/// The longest body of a post or a card, in bytes.
+/// Maximum size of a post's or a card's body, in bytes.
 pub(crate) const CARD: usize = 30 * 1024;
-/// So many tables a card may have.
+/// Maximum number of tables in a card.
 const TABLES: usize = 5;
-/// So many elements a card may have.
+/// Maximum number of elements in a card.
 const ELEMENTS: usize = 200;
-/// The longest name of an element.
+/// Maximum length of an element's name.
 const ELEMENT_ID: usize = 20;
 
-/// What people see.
+/// Visible content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Face {
     pub(crate) text: String,
@@ -26,7 +26,7 @@ pub(crate) struct Face {
     pub(crate) growing: bool,
 }
 
-/// Whether the platform takes a content of this kind.
+/// Checks whether the platform accepts this content.
 pub(crate) fn check(kind: &str, content: &str) -> Answer<Value> {
     let json: Value = serde_json::from_str(content).map_err(|_| Refusal::params("content is not a JSON"))?;
     let need = |field: &str| match json.get(field).and_then(Value::as_str) {
@@ -55,7 +55,7 @@ pub(crate) fn check(kind: &str, content: &str) -> Answer<Value> {
     Ok(json)
 }
 
-/// Whether a card is well built.
+/// Checks a card.
 pub(crate) fn check_card(card: &Value) -> Result<(), (i64, String)> {
     let new = card["schema"] == "2.0";
     let elements = if new { card.pointer("/body/elements") } else { card.get("elements") };
@@ -119,7 +119,7 @@ impl Count {
     }
 }
 
-/// What people see of a message.
+/// Returns the visible content of a message.
 pub(crate) fn face(kind: &str, content: &str) -> Face {
     let json: Value = serde_json::from_str(content).unwrap_or_default();
     match kind {
@@ -160,7 +160,7 @@ fn post(post: &Value) -> Face {
     face
 }
 
-/// What people see of a card.
+/// Returns the visible content of a card.
 pub(crate) fn card(card: &Value) -> Face {
     let mut face = Face::default();
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! What scripts may do here beyond what people do on every platform, under `/sim/feishu/`.
+//! Feishu-specific controls for scripts, under `/sim/feishu/`.
 
 use super::{Chunks, Feishu, Order, Said};
 use axum::{
@@ -9,7 +9,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The routes.
+/// Routes.
 pub(crate) fn router(feishu: Feishu) -> Router {
     Router::new()
         .route("/sim/feishu/say", post(say))

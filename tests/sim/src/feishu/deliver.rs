@@ -1,5 +1,4 @@
-//! Brings events to the bot: over one connection, picked at random each time, whole or in fragments; or to its
-//! webhook.
+//! Delivers events to the bot: over one random connection, whole or in fragments; or to its webhook.
 
 use super::{Core, events::Event, frame::Frame, socket::Out, webhook, world::World};
 use prost::Message;
@@ -7,16 +6,16 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
-/// How events are cut.
+/// How events are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunks {
-    /// The most bytes of a fragment.
+    /// Maximum size of a fragment, in bytes.
     pub size: usize,
     /// The order of the fragments.
     pub order: Order,
-    /// Of so many events to come, the last fragment gets lost.
+    /// Number of further events whose last fragment is lost.
     pub lose: usize,
-    /// Whether fragments of events that are delivered together are mixed.
+    /// Whether fragments of concurrent events are mixed.
     pub mixed: bool,
 }
 
@@ -26,14 +25,14 @@ impl Default for Chunks {
     }
 }
 
-/// The order in which the fragments of an event come.
+/// Order of an event's fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As they are numbered.
+    /// By number.
     Straight,
-    /// The last first.
+    /// Last one first.
     Reversed,
-    /// By chance.
+    /// Random.
     Shuffled,
 }
 
@@ -43,7 +42,7 @@ pub(crate) async fn run(core: Arc<Core>) {
     let posts = TaskTracker::new();
     loop {
         changed.borrow_and_update();
-        // `lock` and not `act`: looking is no change, and a change would wake this loop again.
+        // `lock`, not `act`: reading is no change, and a change would wake this loop again.
         let (posted, next) = {
             let mut world = core.lock();
             (step(&mut world, Instant::now()), world.events.next())
@@ -58,7 +57,7 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
-/// Sends what is due; returns what is to be posted.
+/// Sends due events; returns those to post.
 fn step(world: &mut World, now: Instant) -> Vec<(String, Event)> {
     let pauses = world.options.redelivery.clone();
     let due = world.events.due(now, world.options.ack, &pauses);
@@ -106,7 +105,7 @@ fn cut(world: &mut World, connection: u64, event: &Event) -> Vec<Frame> {
     frames
 }
 
-/// One fragment of each in turn.
+/// Takes one fragment of each in turn.
 fn mix(rows: &[(u64, Vec<Frame>)]) -> Vec<(u64, Vec<Frame>)> {
     let longest = rows.iter().map(|(_, frames)| frames.len()).max().unwrap_or(0);
     let turn = |at: usize| {
@@ -119,7 +118,7 @@ fn mix(rows: &[(u64, Vec<Frame>)]) -> Vec<(u64, Vec<Frame>)> {
 fn send(world: &mut World, connection: u64, frames: &[Frame]) {
     let Some(connection) = world.connections.get(&connection) else { return };
     for frame in frames {
-        // A connection that takes nothing is like one that is gone: the event comes again.
+        // A connection that does not accept it counts as closed: the event is repeated.
         connection.out.try_send(Out::Frame(frame.encode_to_vec().into())).ok();
     }
 }

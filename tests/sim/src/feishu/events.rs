@@ -1,12 +1,11 @@
-//! The events that the bot is told of, each until it is acknowledged or given up. No IO: who delivers asks
-//! what is due.
+//! Events for the bot, each stored until it is acknowledged or given up. No I/O: the delivery asks for due events.
 
 use super::{wire, world::World};
 use serde_json::Value;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
 
-/// How many events are kept; older ones cannot be delivered anew.
+/// Maximum number of stored events; older ones cannot be repeated.
 const KEPT: usize = 20_000;
 
 /// One event.
@@ -15,21 +14,21 @@ pub(crate) struct Event {
     pub(crate) id: String,
     /// The envelope.
     pub(crate) body: Value,
-    /// The message that it tells of.
+    /// The message of the event.
     pub(crate) message: Option<String>,
     pub(crate) number: u64,
     pub(crate) state: State,
     tries: usize,
-    /// Whether it is a click: its answer is wanted, and it is told of once.
+    /// Whether it is a click: its response is used, and it is sent once.
     pub(crate) click: bool,
 }
 
-/// Where an event stands.
+/// State of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// To be delivered then.
+    /// To be delivered at this time.
     Due(Instant),
-    /// Delivered; acknowledged by then, or it failed.
+    /// Delivered; failed unless acknowledged by this time.
     Sent(Instant),
     /// Acknowledged, or given up.
     Over,
@@ -42,7 +41,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// How many are not over.
+    /// Returns the number of unfinished events.
     pub(crate) fn waiting(&self) -> usize {
         self.all.iter().filter(|event| event.state != State::Over).count()
     }
@@ -51,7 +50,7 @@ impl Events {
         self.all.iter_mut().find(|event| event.id == id)
     }
 
-    /// When something next happens by itself.
+    /// Returns the time of the next automatic change.
     pub(crate) fn next(&self) -> Option<Instant> {
         let time = |event: &Event| match event.state {
             State::Due(at) | State::Sent(at) => Some(at),
@@ -60,7 +59,7 @@ impl Events {
         self.all.iter().filter_map(time).min()
     }
 
-    /// Those whose acknowledgement did not come fail; returns those to deliver now.
+    /// Fails the events without an acknowledgement; returns those to deliver now.
     pub(crate) fn due(&mut self, now: Instant, ack: Duration, pauses: &[Duration]) -> Vec<Event> {
         for event in &mut self.all {
             if matches!(event.state, State::Sent(until) if until <= now) {
@@ -79,7 +78,7 @@ impl Events {
 }
 
 impl Event {
-    /// It was not taken: once more after a pause, until those are used up.
+    /// Schedules a repetition after a pause, until the pauses are used up.
     pub(crate) fn fail(&mut self, now: Instant, pauses: &[Duration]) {
         let pause = pauses.get(self.tries).filter(|_| !self.click);
         self.tries += 1;
@@ -88,12 +87,12 @@ impl Event {
 }
 
 impl World {
-    /// The bot is told of something.
+    /// Adds an event.
     pub(crate) fn tell(&mut self, kind: &str, event: &Value) -> String {
         self.tell_of(kind, event, None)
     }
 
-    /// The same, of a message.
+    /// Adds an event of a message.
     pub(crate) fn tell_of(&mut self, kind: &str, event: &Value, message: Option<&str>) -> String {
         let number = self.number();
         let id = format!("{number:032x}");
@@ -113,7 +112,7 @@ impl World {
         id
     }
 
-    /// The bot is told of a message once more, under the same ids.
+    /// Repeats the event of a message with the same IDs.
     pub(crate) fn redeliver(&mut self, message: &str) {
         let mut all = self.events.all.iter_mut();
         if let Some(event) = all.find(|event| event.message.as_deref() == Some(message)) {
@@ -122,7 +121,7 @@ impl World {
         }
     }
 
-    /// The bot's word on an event: whether it has it, and what it answers.
+    /// Processes the bot's acknowledgement of an event, and its response.
     pub(crate) fn acknowledged(&mut self, id: &str, code: i64, data: Option<Value>) {
         let now = Instant::now();
         let pauses = self.options.redelivery.clone();

@@ -1,4 +1,4 @@
-//! Files: uploaded by the bot, and fetched by it from people's messages.
+//! Files: uploaded by the bot, and downloaded from users' messages.
 
 use super::{
     ask::{Ask, Part},
@@ -8,11 +8,11 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// The largest image, in bytes.
+/// Maximum size of an image, in bytes.
 const IMAGE: usize = 10 * 1024 * 1024;
-/// The largest file, in bytes.
+/// Maximum size of a file, in bytes.
 pub(crate) const FILE: usize = 30 * 1024 * 1024;
-/// The largest file that is handed out, in bytes.
+/// Maximum size of a download, in bytes.
 const RESOURCE: usize = 100 * 1024 * 1024;
 
 /// `im.image.create`.
@@ -51,7 +51,7 @@ fn part(ask: &Ask, field: &str, most: usize, code: i64) -> Answer<Part> {
     }
 }
 
-/// `im.resource.get`: a file of a message, under that message only.
+/// `im.resource.get`: a file of a message, only with that message's ID.
 pub(crate) fn resource(world: &mut World, ask: &Ask) -> Answer {
     let kind = ask.query.get("type").map(String::as_str).unwrap_or_default();
     if !matches!(kind, "image" | "file") {
@@ -72,7 +72,7 @@ pub(crate) fn resource(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Bytes(stored.part.bytes.clone()))
 }
 
-/// The files that a message carries, as its content names them.
+/// Returns the files that a message's content names.
 pub(crate) fn carried(world: &World, content: &str) -> Vec<(String, bytes::Bytes)> {
     let json: Value = serde_json::from_str(content).unwrap_or_default();
     let keys = ["image_key", "file_key"].into_iter().filter_map(|field| json[field].as_str());
@@ -80,7 +80,7 @@ pub(crate) fn carried(world: &World, content: &str) -> Vec<(String, bytes::Bytes
     stored.map(|stored| (stored.part.name.clone(), stored.part.bytes.clone())).collect()
 }
 
-/// Whether bytes begin as a picture does.
+/// Returns whether bytes begin like an image.
 pub(crate) fn picture(bytes: &[u8]) -> bool {
     [&b"\x89PNG"[..], b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM"].iter().any(|magic| bytes.starts_with(magic))
 }

@@ -1,4 +1,4 @@
-//! The frames of the long connection, as protobuf (proto2) writes them.
+//! Frames of the long connection, encoded as protobuf (proto2).
 
 use super::world::World;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ pub(crate) const CONTROL: i32 = 0;
 /// A frame with an event, or its acknowledgement.
 pub(crate) const DATA: i32 = 1;
 
-/// A frame. `required` makes zeros be written: strict readers miss them otherwise.
+/// A frame. `required` fields are written even if zero: strict readers need them.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Frame {
     #[prost(uint64, required, tag = "1")]
@@ -41,7 +41,7 @@ pub(crate) struct Header {
 }
 
 impl Frame {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub(crate) fn header(&self, key: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.key == key).map(|header| header.value.as_str())
     }
@@ -59,7 +59,7 @@ impl Frame {
         }
     }
 
-    /// The answer to a ping, with the configuration to keep from now on.
+    /// Returns the answer to a ping, with the client's new configuration.
     pub(crate) fn pong(world: &World, service: i32) -> Self {
         let config = client_config(world).to_string().into_bytes();
         Self::new(service, CONTROL, &[("type", "pong".to_owned())], config)
@@ -86,7 +86,7 @@ impl Frame {
     }
 }
 
-/// How a client is to keep its connection.
+/// Returns the configuration of a client's connection.
 pub(crate) fn client_config(world: &World) -> Value {
     let (nonce, interval) = world.options.reconnect;
     json!({

@@ -1,8 +1,7 @@
-//! The card's Markdown as people see it: marks resolved, entities turned into what they stand for. Enough of
-//! it to read what a bot wrote; deliberately no full parser, and strict about pings: a tag that names somebody
-//! counts wherever it stands, in code too.
+//! Renders the card's Markdown as users see it: markup and entities resolved. Sufficient to read a bot's message;
+//! deliberately not a full parser, and strict about mentions: a mention tag counts everywhere, even in code.
 
-/// Whether a text notifies somebody.
+/// Returns whether a text notifies users.
 pub(crate) fn pings(raw: &str) -> bool {
     let lower = raw.to_ascii_lowercase();
     lower.match_indices("<at").any(|(at, _)| {
@@ -11,7 +10,7 @@ pub(crate) fn pings(raw: &str) -> bool {
     })
 }
 
-/// How many tables stand in it.
+/// Returns the number of tables.
 pub(crate) fn tables(raw: &str) -> usize {
     let mut code = false;
     let mut count = 0;
@@ -24,7 +23,7 @@ pub(crate) fn tables(raw: &str) -> usize {
     count
 }
 
-/// The text without its marks.
+/// Returns the text without markup.
 pub(crate) fn plain(raw: &str) -> String {
     let mut code = false;
     let mut lines = Vec::new();
@@ -46,7 +45,7 @@ fn heading(line: &str) -> &str {
     if (1..=6).contains(&level) && rest.starts_with(' ') { rest.trim_start() } else { line }
 }
 
-/// Tags that the platform knows go; what they hold stays.
+/// Removes known tags and keeps their content.
 pub(crate) fn tagged(raw: &str) -> String {
     const KNOWN: [&str; 9] = ["at", "font", "a", "text_tag", "br", "person", "number_tag", "link", "u"];
     let mut out = String::new();
@@ -85,7 +84,7 @@ fn inline(line: &str) -> String {
             rest = after;
         } else if c == '`' && tail.contains('`') {
             let (code, after) = tail.split_once('`').unwrap_or((tail, ""));
-            // Entities of code are no entities: what stands there is meant.
+            // Entities in code are literal.
             out.push_str(&code.replace('&', "&amp;"));
             rest = after;
         } else if rest.starts_with("**") || rest.starts_with("~~") {
@@ -102,7 +101,7 @@ fn inline(line: &str) -> String {
     out
 }
 
-/// `[text](target)`, and what stands after it.
+/// Parses `[text](target)`, and returns the rest.
 fn link(rest: &str) -> Option<(&str, &str)> {
     let (text, after) = rest.strip_prefix('[')?.split_once("](")?;
     let (_, after) = after.split_once(')')?;

@@ -1,4 +1,4 @@
-//! Messages of the bot: sent, answered with, changed, taken back, looked up.
+//! Messages of the bot: sending, replying, editing, deleting, reading.
 
 use super::{
     ask::Ask,
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A key of idempotency counts for so long.
+/// Lifetime of an idempotency key.
 const UUID_LIVES: Duration = Duration::from_secs(60 * 60);
-/// The longest key.
+/// Maximum length of a key.
 const UUID: usize = 50;
-/// A card can be changed for so long.
+/// Time in which a card can be changed.
 const CHANGES: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// A text can be edited so often.
+/// Maximum number of edits of a text.
 const EDITS: u32 = 20;
 
 /// `im.message.create`.
@@ -90,7 +90,7 @@ fn send(world: &mut World, ask: &Ask, chat: &str, parent: Option<&Message>) -> A
     Ok(Done::Data(wire::item(world, &id)))
 }
 
-/// What a content refers to must be there, and be the bot's. Returns the entity that a card is.
+/// Checks that referenced parts exist and belong to the bot. Returns the ID of a card entity.
 fn check_parts(world: &World, kind: &str, json: &Value) -> Answer<Option<String>> {
     let own =
         |key: &str| world.files.get(json[key].as_str().unwrap_or_default()).is_some_and(|file| file.own);
@@ -115,7 +115,7 @@ fn entity(world: &World, json: &Value) -> Answer<Option<String>> {
     }
 }
 
-/// Where an answer stands: its root, its parent, its thread. One in a thread stays there.
+/// Returns the root, parent and thread of a reply. A reply in a thread stays there.
 fn place(
     world: &mut World,
     ask: &Ask,
@@ -140,7 +140,7 @@ fn place(
     (Some(root), Some(parent.id.clone()), thread)
 }
 
-/// A message of the bot's own that may be changed.
+/// Returns a message of the bot that may be changed.
 fn own<'a>(world: &'a World, ask: &Ask) -> Answer<&'a Message> {
     let message = world.message(ask.id("message_id"))?;
     if message.from.is_some() {
@@ -150,7 +150,7 @@ fn own<'a>(world: &'a World, ask: &Ask) -> Answer<&'a Message> {
     Ok(message)
 }
 
-/// `im.message.update`: another text or post in place of the one before.
+/// `im.message.update`: replaces a text or post.
 pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     let (kind, text) = (ask.need("msg_type")?, ask.need("content")?);
     let message = own(world, ask)?.clone();
@@ -169,7 +169,7 @@ pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Data(wire::item(world, &message.id)))
 }
 
-/// `im.message.patch`: another card in place of the one before.
+/// `im.message.patch`: replaces a card.
 pub(crate) fn patch(world: &mut World, ask: &Ask) -> Answer {
     let text = ask.need("content")?;
     let message = own(world, ask)?.clone();
@@ -193,7 +193,7 @@ pub(crate) fn patch(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Data(json!({})))
 }
 
-/// A card without a word on it is shared in JSON 2.0 and is not in 1.0.
+/// Returns whether a card is shared by default: yes in JSON 2.0, no in 1.0.
 fn shared(card: &Value) -> bool {
     card.pointer("/config/update_multi").map_or(card["schema"] == "2.0", |multi| multi == true)
 }
@@ -212,7 +212,7 @@ pub(crate) fn delete(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Data(json!({})))
 }
 
-/// `im.message.get`; of a bundle also what it holds.
+/// `im.message.get`; for a bundle including its messages.
 pub(crate) fn get(world: &mut World, ask: &Ask) -> Answer {
     let message = world.messages.get(ask.id("message_id"));
     let message = message.ok_or_else(|| Refusal::params("Invalid ids: message_id"))?;
@@ -225,7 +225,7 @@ pub(crate) fn get(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Data(json!({"items": items})))
 }
 
-/// `im.message.list`: of a chat or a thread, in the order asked for, a page at a time.
+/// `im.message.list`: of a chat or a thread, in the requested order, by pages.
 pub(crate) fn list(world: &mut World, ask: &Ask) -> Answer {
     let of = |name: &str| ask.query.get(name).map(String::as_str).unwrap_or_default();
     let thread = match of("container_id_type") {
@@ -262,7 +262,7 @@ pub(crate) fn list(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Data(json!({"items": items, "has_more": more, "page_token": next})))
 }
 
-/// A token as the platform makes them: bytes in base64, whose `+`, `/` and `=` mean something else in a query.
+/// Returns a token like the platform's: base64, whose `+`, `/` and `=` have another meaning in a query.
 fn page_token(world: &mut World, end: usize) -> String {
     let mut bytes = [0xfb, 0xef, 0xff, 0];
     world.random.fill(&mut bytes[3..]);
@@ -272,7 +272,7 @@ fn page_token(world: &mut World, end: usize) -> String {
     token
 }
 
-/// `im.reaction.create`. Each puts an emoji once.
+/// `im.reaction.create`. Each user can add an emoji once.
 pub(crate) fn react(world: &mut World, ask: &Ask) -> Answer {
     const KNOWN: [&str; 8] = ["OK", "THUMBSUP", "DONE", "Typing", "OnIt", "Get", "EYES", "GLANCE"];
     let emoji = ask.body.get("reaction_type").and_then(|kind| kind["emoji_type"].as_str());

@@ -1,5 +1,5 @@
-//! The documented rate limits, off until a test wants them: five messages a second to one chat, five changes a
-//! second of one message, ten operations a second on one card.
+//! The documented rate limits, disabled by default: five messages per second to one chat, five changes per second of
+//! one message, ten operations per second on one card.
 
 use super::refusal::{Answer, Refusal};
 use std::{
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Counts what was done to whom in the last second.
+/// Counts the operations of the last second.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) on: bool,
@@ -18,13 +18,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Five a second to a chat or for a message.
+    /// Five per second for a chat or a message.
     pub(crate) fn five(&mut self, of: &str) -> Answer<()> {
         let why = "The message sending rate has reached the limit, ext=chat rate limit";
         self.pass(of, 5).then_some(()).ok_or_else(|| Refusal::new(230_020, why))
     }
 
-    /// Ten a second on a card.
+    /// Ten per second for a card.
     pub(crate) fn ten(&mut self, card: &str) -> Answer<()> {
         self.pass(card, 10).then_some(()).ok_or_else(|| Refusal::gateway(1))
     }

@@ -1,4 +1,4 @@
-//! What people do: write, forward, press, take back. Each is told to the bot as an event.
+//! User actions: writing, forwarding, pressing, recalling. Each is sent to the bot as an event.
 
 use super::{
     ask::Part,
@@ -13,26 +13,26 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// A message of any kind that a person sends.
+/// A user's message of any kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
-    /// Where.
+    /// The chat.
     pub chat: String,
-    /// Who.
+    /// The user.
     pub person: String,
-    /// The platform's `message_type`; empty is `text`.
+    /// The platform's `message_type`; empty means `text`.
     pub kind: String,
     /// The content. A string is a text.
     pub content: Value,
-    /// Who is mentioned: the placeholder in the content, the id, the name.
+    /// Mentions: the placeholder in the content, the ID, the name.
     pub mentions: Vec<(String, String, String)>,
-    /// The message that it answers.
+    /// The message that it replies to.
     pub answers: Option<String>,
-    /// Whether it opens a thread under that message, where there is none.
+    /// Whether it starts a thread under that message, if there is none.
     pub thread: bool,
     /// Whether another bot sends it.
     pub bot: bool,
-    /// How old it is, in milliseconds.
+    /// Age in milliseconds.
     pub age: i64,
     /// The messages of a forwarded bundle: sender, kind, content.
     pub bundle: Vec<(String, String, Value)>,
@@ -47,13 +47,13 @@ impl World {
         id
     }
 
-    /// The private chat of a person.
+    /// Returns a user's private chat.
     pub(crate) fn private(&self, person: &str) -> Option<String> {
         let own = |chat: &super::types::Chat| chat.kind == Kind::Private && chat.members.contains(person);
         self.chats.iter().find(|(_, chat)| own(chat)).map(|(id, _)| id.clone())
     }
 
-    /// A person writes; files go as messages of their own before the words, pictures with words as one post.
+    /// Sends a user's message; files are separate messages before the text, images with text are one post.
     pub(crate) fn write(&mut self, words: &Words) -> String {
         let mut said = Said {
             chat: words.chat.clone(),
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// What the bot is told of: all in a private chat; in a group what mentions it, or all if it has the scope.
+    /// Returns whether the bot receives a message: all in a private chat; in a group mentions, or all with the scope.
     fn concerns_bot(&self, message: &Message) -> bool {
         let Some(chat) = self.chats.get(&message.chat) else { return false };
         let mentioned = message.mentions.iter().any(|one| one["id"]["open_id"] == self.bot.as_str());

@@ -1,4 +1,4 @@
-//! The simulated platform in the words that all share.
+//! Implements the common interface of platforms.
 
 use super::{Feishu, files, socket::Out, types::Kind};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     platform::{Shown, Words},
 };
 
-/// The calls by which words become visible or change.
+/// Calls that show or change messages.
 const SENDS: &[&str] = &[
     "im.message.create",
     "im.message.reply",
@@ -44,7 +44,7 @@ impl Platform for Feishu {
         self.core.act(|world| world.write(words))
     }
 
-    /// The platform tells bots of no edits.
+    /// The platform does not report edits to bots.
     fn edit(&self, _chat: &str, _message: &str, _text: &str) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! How the platform says no: a code and a sentence, over HTTP statuses that do not always fit.
+//! Errors of the platform: a code and a message, with HTTP statuses that do not always match.
 
 use crate::{
     calls::Outcome,
@@ -7,23 +7,23 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// Why a call was refused.
+/// Reason why a call was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) code: i64,
     pub(crate) msg: String,
-    /// Seconds until the gateway's rate limit lets through again.
+    /// Seconds until the gateway's rate limit is reset.
     pub(crate) reset: Option<u64>,
 }
 
 impl Refusal {
-    /// Most refusals come as 400.
+    /// An error with status 400, like most.
     pub(crate) fn new(code: i64, msg: impl Into<String>) -> Self {
         Self { status: 400, code, msg: msg.into(), reset: None }
     }
 
-    /// Some come as 200.
+    /// An error with status 200.
     pub(crate) fn fine(code: i64, msg: impl Into<String>) -> Self {
         Self { status: 200, ..Self::new(code, msg) }
     }
@@ -54,7 +54,7 @@ impl Refusal {
         (Reply::Headed(self.status, headers, body), outcome)
     }
 
-    /// A planned refusal. A text that starts with a number is the platform's code.
+    /// Returns a planned error. A number at the beginning of the text is the platform's code.
     pub(crate) fn planned(fault: &Fault) -> Self {
         match fault {
             Fault::TooMany(seconds) => Self::gateway(*seconds),
@@ -68,21 +68,21 @@ impl Refusal {
     }
 }
 
-/// What a call gives.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Done {
     /// Under `data`.
     Data(Value),
-    /// At the top of the answer.
+    /// At the top of the response.
     Top(Map<String, Value>),
     /// A file.
     Bytes(bytes::Bytes),
 }
 
-/// What a call gives, or why it does not.
+/// Result of a call, or the reason for its refusal.
 pub(crate) type Answer<T = Done> = Result<T, Refusal>;
 
-/// Words a call's end.
+/// Formats the result of a call.
 pub(crate) fn answer(result: Answer) -> stage::Answer {
     match result {
         Ok(Done::Data(data)) => {

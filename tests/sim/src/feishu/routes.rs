@@ -1,4 +1,4 @@
-//! The calls that the platform knows: their paths, their names in the record, the scopes that they need.
+//! Supported calls: their paths, their names in the record, and the required scopes.
 
 use super::{
     ask::Ask,
@@ -8,17 +8,17 @@ use super::{
     world::World,
 };
 
-/// What a call does.
+/// Implementation of a call.
 pub(crate) type Work = fn(&mut World, &Ask) -> Answer;
 
-/// A call that the platform knows.
+/// A supported call.
 #[derive(Clone, Copy)]
 pub(crate) struct Route {
     verb: &'static str,
     path: &'static str,
     /// The name in the record.
     pub(crate) name: &'static str,
-    /// The scope that it needs; `None` needs no token either.
+    /// The required scope; `None` requires no token either.
     pub(crate) scope: Option<&'static str>,
     pub(crate) work: Work,
 }
@@ -106,7 +106,7 @@ const ROUTES: &[Route] = &[
     ),
 ];
 
-/// The route of a call, and the parts of its path.
+/// Finds the route of a call, and the parts of its path.
 pub(crate) fn find(verb: &str, path: &str) -> Option<(Route, Vec<(&'static str, String)>)> {
     let asked: Vec<&str> = path.trim_matches('/').split('/').collect();
     ROUTES
@@ -131,7 +131,7 @@ fn fit(pattern: &'static str, asked: &[&str]) -> Option<Vec<(&'static str, Strin
     Some(ids)
 }
 
-/// Does what a call asks, if its token and the app's scopes allow it.
+/// Executes a call, if its token and the app's scopes allow it.
 pub(crate) fn perform(world: &mut World, route: &Route, ask: &Ask) -> Answer {
     if let Some(scope) = route.scope {
         world.tokens.check(ask.token.as_deref())?;

@@ -1,4 +1,4 @@
-//! The HTTP side: reads a call, finds its route, keeps it in the record, and upgrades the long connection.
+//! The HTTP server: parses a call, finds its route, records it, and upgrades the long connection.
 
 use super::{
     Core,
@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// The largest body that is read: the largest file, one too large, and what stands around it.
+/// Maximum size of a body, in bytes: more than the largest file, to test one that is too large.
 const BODY: usize = files::FILE + 4 * 1024 * 1024;
 
-/// The routes of the platform.
+/// Routes of the platform.
 pub(crate) fn router(core: Arc<Core>, end: CancellationToken) -> Router {
     let serve = move |request: Request| serve(Arc::clone(&core), end.clone(), request);
     Router::new().fallback(serve).layer(DefaultBodyLimit::max(BODY))
@@ -46,7 +46,7 @@ async fn serve(core: Arc<Core>, end: CancellationToken, request: Request) -> Res
     }
 }
 
-/// Does a call, or fails it as planned. One that nobody knows is recorded too.
+/// Executes a call, or fails it as planned. Unknown calls are recorded too.
 pub(crate) async fn call(core: &Core, verb: &str, path: &str, mut ask: Ask) -> Reply {
     let Some((route, ids)) = routes::find(verb, path) else {
         let record = Map::from_iter([("call".to_owned(), json!(format!("{verb} {path}")))]);
@@ -71,7 +71,7 @@ async fn read(request: Request<Body>, ask: &mut Ask) -> Answer<()> {
     }
     let json: Value =
         serde_json::from_slice(&body).map_err(|_| Refusal::new(9499, "Bad Request: invalid json"))?;
-    // Clients send `null` for what they leave out.
+    // Clients send `null` for omitted fields.
     let Value::Object(mut fields) = json else { return Ok(()) };
     fields.retain(|_, value| !value.is_null());
     ask.body = fields;
@@ -84,7 +84,7 @@ async fn read_form(request: Request<Body>, ask: &mut Ask) -> Answer<()> {
     let mut form = form.map_err(|_| Refusal::new(234_001, "Invalid request param: no boundary"))?;
     while let Some(field) = form.next_field().await.map_err(broken)? {
         let name = field.name().unwrap_or_default().to_owned();
-        // The platform's own client names a part `file` or `image` and gives it no file name.
+        // The platform's own client names a part `file` or `image` without a file name.
         let unnamed = matches!(name.as_str(), "file" | "image").then(|| name.clone());
         let file = field.file_name().map(str::to_owned).or(unnamed);
         let bytes = field.bytes().await.map_err(broken)?;

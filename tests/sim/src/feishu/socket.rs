@@ -1,4 +1,4 @@
-//! The long connection: where it is (the endpoint), who gets in (a ticket that is good once), and its frames.
+//! The long connection: its endpoint, its one-time tickets, and its frames.
 
 use super::{
     Core,
@@ -24,16 +24,16 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// So many connections an app may have.
+/// Maximum number of connections of an app.
 const MAX_CONNECTIONS: usize = 50;
-/// So many frames wait for a slow client.
+/// Maximum number of frames waiting for a slow client.
 const WAITING: usize = 4096;
 
-/// What goes out over a connection.
+/// Output of a connection.
 #[derive(Debug)]
 pub(crate) enum Out {
     Frame(bytes::Bytes),
-    /// The connection breaks without a goodbye.
+    /// Breaks the connection without a close frame.
     Break,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     pub(crate) out: mpsc::Sender<Out>,
 }
 
-/// `/callback/ws/endpoint`: no token, names in capitals, and a URL that is as good as a password.
+/// `/callback/ws/endpoint`: no token, capitalized names, and a URL that is equivalent to a password.
 pub(crate) fn endpoint(world: &mut World, ask: &Ask) -> Answer {
     let credentials = (ask.text("AppID"), ask.text("AppSecret"));
     if credentials != (Some(world.options.app_id.as_str()), Some(world.options.app_secret.as_str())) {
@@ -59,7 +59,7 @@ pub(crate) fn endpoint(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Data(json!({"URL": url, "ClientConfig": frame::client_config(world)})))
 }
 
-/// Lets a client in, or tells it in headers why not.
+/// Accepts a client, or reports the error in headers.
 pub(crate) async fn connect(
     core: Arc<Core>,
     end: CancellationToken,
@@ -141,7 +141,7 @@ async fn talk(core: &Core, mut socket: WebSocket, service: i32) {
     }
 }
 
-/// Forgets a connection however it ended.
+/// Removes a connection however it ended.
 struct Gone<'a> {
     core: &'a Core,
     id: u64,
@@ -153,7 +153,7 @@ impl Drop for Gone<'_> {
     }
 }
 
-/// Takes a frame of the client; returns the answer.
+/// Processes a client's frame; returns the answer.
 fn take(world: &mut World, connection: u64, bytes: &[u8]) -> Option<Vec<u8>> {
     if world.deaf {
         return None;
@@ -182,7 +182,7 @@ fn take(world: &mut World, connection: u64, bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Strict peers refuse a frame without its required fields, zeros or not.
+/// Records missing required fields of a frame, which strict peers refuse.
 fn missing_fields(world: &mut World, bytes: &[u8]) {
     for (tag, name) in [(1, "SeqID"), (2, "LogID"), (3, "service"), (4, "method")] {
         if !has_field(bytes, tag) {
@@ -191,7 +191,7 @@ fn missing_fields(world: &mut World, bytes: &[u8]) {
     }
 }
 
-/// Whether a field stands in the bytes of a frame.
+/// Returns whether a frame contains a field.
 fn has_field(mut bytes: &[u8], wanted: u64) -> bool {
     use prost::encoding::decode_varint;
     while !bytes.is_empty() {
@@ -212,8 +212,8 @@ fn has_field(mut bytes: &[u8], wanted: u64) -> bool {
     false
 }
 
-/// Whether an acknowledgement says how many milliseconds it took. The platform's client for Node takes the end
-/// from the beginning: what it needs a millisecond or more for took it a negative time.
+/// Returns whether an acknowledgement contains the processing time in milliseconds. The platform's Node client
+/// subtracts in the wrong order, so its time is negative or zero.
 fn tells_time(frame: &Frame) -> bool {
     frame.header("biz_rt").is_some_and(|ms| ms.parse::<i64>().is_ok())
 }

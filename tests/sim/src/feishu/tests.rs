@@ -1,4 +1,4 @@
-//! The platform's rules and traps, one sentence each. In process, on driven time.
+//! The platform's rules and pitfalls, one sentence each. In process, with a controlled clock.
 
 use super::{Core, Options, ask::Ask, content, server, types::Kind, world::World};
 use crate::{Fault, stage::Reply};
@@ -8,7 +8,7 @@ use tokio::time::advance;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A platform with one person, without HTTP.
+/// A platform with one user, without HTTP.
 struct Sim {
     core: Arc<Core>,
     chat: String,
@@ -42,7 +42,7 @@ impl Sim {
         told["tenant_access_token"].as_str().unwrap().to_owned()
     }
 
-    /// The code of a call's answer, and its data.
+    /// Returns the code and the data of a call's response.
     async fn call(&self, call: &str, body: Value) -> (i64, Value) {
         let token = self.token().await;
         let (_, told) = self.raw(Some(&token), call, body).await;

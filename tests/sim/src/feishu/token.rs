@@ -1,5 +1,4 @@
-//! The app's tokens: given out for its secret, the same one while it has half an hour left, and refused when
-//! their time is over.
+//! The app's tokens: issued for its secret, reused until half an hour before their expiry, and refused afterwards.
 
 use super::{
     ask::Ask,
@@ -10,10 +9,10 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A token with less than this left is followed by a new one; both are good until their own end.
+/// Remaining lifetime below which a new token is issued; both are valid until their own expiry.
 const RENEWAL: Duration = Duration::from_secs(30 * 60);
 
-/// The tokens given out.
+/// Issued tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     given: Vec<Token>,
@@ -28,7 +27,7 @@ struct Token {
 }
 
 impl Tokens {
-    /// The token to use now, and the seconds that it has left.
+    /// Returns the current token, and its remaining lifetime in seconds.
     fn current(&mut self, life: Duration, now: Instant) -> (String, u64) {
         let renewal = RENEWAL.min(life / 4);
         let good = self.given.iter().rev().find(|one| one.revoked.is_none() && one.ends > now + renewal);
@@ -45,7 +44,7 @@ impl Tokens {
         self.given.iter_mut().for_each(|token| token.revoked = Some(code));
     }
 
-    /// Whether a call may go on.
+    /// Checks the token of a call.
     pub(crate) fn check(&self, asked: Option<&str>) -> Answer<()> {
         let Some(asked) = asked else {
             return Err(Refusal::new(99_991_661, "Missing access token for authorization."));
@@ -64,7 +63,7 @@ impl Tokens {
     }
 }
 
-/// `auth/v3/tenant_access_token/internal`: its fields stand at the top, and its refusals come as 200.
+/// `auth/v3/tenant_access_token/internal`: its fields are at the top, and its errors have status 200.
 pub(crate) fn internal(world: &mut World, ask: &Ask) -> Answer {
     if ask.text("app_id").is_none() || ask.text("app_secret").is_none() {
         return Err(Refusal::fine(10_003, "invalid param"));
@@ -82,7 +81,7 @@ pub(crate) fn internal(world: &mut World, ask: &Ask) -> Answer {
     Ok(Done::Top(fields))
 }
 
-/// `bot/v3/info`: the bot stands at the top.
+/// `bot/v3/info`: the bot is at the top.
 pub(crate) fn bot(world: &mut World, _: &Ask) -> Answer {
     let bot = serde_json::json!({
         "activate_status": 2, "app_name": world.options.name, "avatar_url": "", "ip_white_list": [],

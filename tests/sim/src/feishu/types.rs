@@ -1,4 +1,4 @@
-//! What the platform keeps of chats, messages and cards.
+//! State of chats, messages and cards.
 
 use super::{ask::Part, content::Face};
 use serde_json::{Value, json};
@@ -8,21 +8,21 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// A card's stream closes by itself after this.
+/// Time after which a card's stream closes automatically.
 pub(crate) const STREAM: Duration = Duration::from_secs(10 * 60);
 
-/// What sort of chat it is.
+/// Kind of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Private,
     Group,
-    /// A group that shows its messages as topics: an event calls it a group all the same.
+    /// A group that shows its messages as topics, although events call it a group.
     Threads,
     Topics,
 }
 
 impl Kind {
-    /// As an event says it.
+    /// Returns the name in events.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Private => "p2p",
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// As the chat itself says it.
+    /// Returns the name in the chat itself.
     pub(crate) fn mode(self) -> &'static str {
         match self {
             Self::Topics => "topic",
@@ -39,12 +39,12 @@ impl Kind {
         }
     }
 
-    /// How its messages stand, as the chat itself says it.
+    /// Returns the form of its messages in the chat itself.
     pub(crate) fn form(self) -> &'static str {
         if self.opens_topics() { "thread" } else { "chat" }
     }
 
-    /// Whether every message that answers nothing opens a topic.
+    /// Returns whether every message that is not a reply opens a topic.
     pub(crate) fn opens_topics(self) -> bool {
         matches!(self, Self::Threads | Self::Topics)
     }
@@ -57,27 +57,27 @@ pub(crate) struct Chat {
     pub(crate) title: String,
     pub(crate) members: BTreeSet<String>,
     pub(crate) messages: Vec<String>,
-    /// The code with which calls are refused.
+    /// Error code for all calls.
     pub(crate) closed: Option<i64>,
 }
 
 /// An emoji on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reaction {
-    /// By which it is taken away.
+    /// ID, to remove it.
     pub id: String,
-    /// Its name, as `OK` or `Typing`.
+    /// Name, such as `OK` or `Typing`.
     pub emoji: String,
 }
 
-/// A button that a person pressed.
+/// A pressed button.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Press {
-    /// The event that told the bot.
+    /// ID of the event.
     pub event: String,
-    /// What the button carries.
+    /// The button's value.
     pub value: Value,
-    /// The bot's answer, if it came within three seconds: `null` where it said nothing more than "received".
+    /// The bot's response, if it came within three seconds: `null` if it was empty.
     pub answer: Option<Value>,
 }
 
@@ -86,7 +86,7 @@ pub struct Press {
 pub(crate) struct Message {
     pub(crate) id: String,
     pub(crate) chat: String,
-    /// `None` is the bot.
+    /// `None` means the bot.
     pub(crate) from: Option<String>,
     pub(crate) kind: String,
     pub(crate) content: String,
@@ -100,18 +100,18 @@ pub(crate) struct Message {
     pub(crate) edits: u32,
     pub(crate) deleted: bool,
     pub(crate) reactions: Vec<Reaction>,
-    /// What people see of it, as of its last change.
+    /// Its current visible content.
     pub(crate) face: Face,
     pub(crate) history: Vec<String>,
-    /// The messages that a forwarded bundle holds.
+    /// Messages of a forwarded bundle.
     pub(crate) bundle: Vec<Self>,
 }
 
-/// A file that somebody uploaded.
+/// An uploaded file.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) part: Part,
-    /// Whether the bot uploaded it; people's files are fetched through their message.
+    /// Whether the bot uploaded it; users' files are downloaded through their message.
     pub(crate) own: bool,
 }
 
@@ -122,9 +122,9 @@ pub(crate) struct Card {
     pub(crate) sequence: i64,
     pub(crate) uuids: HashSet<String>,
     pub(crate) made: Instant,
-    /// When the stream was opened; `None` is closed.
+    /// When the stream was opened; `None` if it is closed.
     pub(crate) streaming: Option<Instant>,
-    /// Whether the platform closed the stream and has not said so yet.
+    /// Whether the platform closed the stream and has not reported it yet.
     pub(crate) expired: bool,
     /// The message that shows it.
     pub(crate) message: Option<String>,
@@ -145,7 +145,7 @@ impl Card {
         card
     }
 
-    /// Opens or closes the stream as the card's settings say.
+    /// Opens or closes the stream according to the card's settings.
     pub(crate) fn follow(&mut self, now: Instant) {
         let on = self.json.pointer("/config/streaming_mode") == Some(&json!(true));
         self.streaming = on.then(|| self.streaming.unwrap_or(now));
@@ -159,7 +159,7 @@ impl Card {
         }
     }
 
-    /// Whether text streams in now.
+    /// Returns whether the stream is open.
     pub(crate) fn grows(&self, now: Instant) -> bool {
         self.streaming.is_some_and(|since| now < since + STREAM)
     }

@@ -1,4 +1,4 @@
-//! Events as posts: sealed with the app's key, signed over what is sent.
+//! Events as POST requests: encrypted with the app's key, and signed.
 
 use super::{Core, events::Event, world::unix_ms};
 use aes::cipher::{BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 use tokio::{net::TcpStream, time::timeout};
 
-/// An event as it is posted.
+/// A posted event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encrypted {
     /// The body.
@@ -19,7 +19,7 @@ pub struct Encrypted {
     pub headers: [(&'static str, String); 3],
 }
 
-/// Seals and signs an event with a key.
+/// Encrypts and signs an event with a key.
 #[must_use]
 pub fn seal(key: &str, event: &Value, seconds: i64, nonce: &str) -> Encrypted {
     let hashed: [u8; 32] = Sha256::digest(key.as_bytes()).into();
@@ -41,14 +41,14 @@ pub fn seal(key: &str, event: &Value, seconds: i64, nonce: &str) -> Encrypted {
     Encrypted { body, headers }
 }
 
-/// The signature of a body: a plain hash of all that is known to both.
+/// Returns the signature of a body: a plain hash that includes the key.
 #[must_use]
 pub fn signature(timestamp: &str, nonce: &str, key: &str, body: &str) -> String {
     let hash = Sha256::digest(format!("{timestamp}{nonce}{key}{body}").as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Posts an event and takes the answer as its acknowledgement.
+/// Posts an event and uses the response as its acknowledgement.
 pub(crate) async fn post(core: Arc<Core>, url: String, event: Event) {
     let key = core.look(|world| world.options.encrypt_key.clone());
     let sealed = seal(&key, &event.body, unix_ms() / 1000, &event.id);

@@ -1,4 +1,4 @@
-//! The platform's own words: messages as the bot gets them, in answers and in events.
+//! Messages in the platform's format, in responses and in events.
 
 use super::{
     types::Message,
@@ -6,15 +6,15 @@ use super::{
 };
 use serde_json::{Map, Value, json};
 
-/// The tenant of all.
+/// The tenant of all users.
 pub(crate) const TENANT: &str = "2ed263bf32cf1651";
 
-/// A message in an answer.
+/// A message in a response.
 pub(crate) fn item(world: &World, id: &str) -> Value {
     world.messages.get(id).map_or(Value::Null, |message| item_of(world, message))
 }
 
-/// The same, of a message at hand.
+/// The same for a given message.
 pub(crate) fn item_of(world: &World, message: &Message) -> Value {
     let sender = match &message.from {
         Some(person) => {
@@ -69,7 +69,7 @@ pub(crate) fn received(world: &World, message: &Message) -> Value {
     })
 }
 
-/// A person's ids.
+/// A user's IDs.
 pub(crate) fn ids(open: &str) -> Value {
     let rest = open.trim_start_matches("ou_");
     json!({"open_id": open, "union_id": format!("on_{rest}"), "user_id": format!("u{rest}")})

@@ -1,4 +1,4 @@
-//! All that the platform knows, and how one thing in it is found. No IO and no waiting here.
+//! The platform's state, and lookups in it. No I/O and no waiting here.
 
 use super::{
     content::Face,
@@ -20,33 +20,33 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What the app is and how the server behaves.
+/// Options of the app and the server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The app's id: `cli_` and 16 hexadecimal digits.
+    /// ID of the app: `cli_` and 16 hexadecimal digits.
     pub app_id: String,
     /// The app's secret.
     pub app_secret: String,
-    /// The key that events of the webhook are sealed and signed with.
+    /// Key to encrypt and sign webhook events.
     pub encrypt_key: String,
-    /// The token that events carry.
+    /// Verification token of events.
     pub verification_token: String,
     /// The bot's name.
     pub name: String,
-    /// The seed of chance.
+    /// Seed for random events.
     pub seed: u64,
-    /// Pauses before an event that was not acknowledged is delivered again. The platform's own are 15 s,
-    /// 5 min, 1 h and 6 h; tests have no such time.
+    /// Pauses before an unacknowledged event is repeated. The platform uses 15 s, 5 min, 1 h and 6 h, which is too long
+    /// for tests.
     pub redelivery: Vec<Duration>,
-    /// How long an event waits for its acknowledgement.
+    /// Timeout of an acknowledgement.
     pub ack: Duration,
-    /// How long a token lives.
+    /// Lifetime of a token.
     pub token_life: Duration,
-    /// Whether the bot is told of all that is said in groups, or only of what mentions it.
+    /// Whether the bot receives all messages in groups, or only mentions.
     pub hears_all: bool,
-    /// What the endpoint says of reconnecting: seconds of jitter, and seconds between tries.
+    /// Reconnect settings of the endpoint: seconds of jitter, and seconds between attempts.
     pub reconnect: (i64, i64),
-    /// Seconds between pings.
+    /// Interval of pings, in seconds.
     pub ping_interval: i64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct World {
     pub(crate) messages: HashMap<String, Message>,
     pub(crate) cards: HashMap<String, Card>,
     pub(crate) files: HashMap<String, Stored>,
-    /// What was sent under which key of idempotency, and when.
+    /// Messages by idempotency key, with their times.
     pub(crate) sent: HashMap<String, (String, Instant)>,
     pub(crate) tokens: Tokens,
     pub(crate) missing: BTreeSet<String>,
@@ -93,9 +93,9 @@ pub(crate) struct World {
     pub(crate) webhook: Option<String>,
     pub(crate) violations: Vec<String>,
     pub(crate) pings: u64,
-    /// Where the next page begins, by the token that was handed out for it.
+    /// Start of the next page, by its token.
     pub(crate) pages: HashMap<String, usize>,
-    /// A word that the platform lets nobody say.
+    /// A word that is refused.
     pub(crate) taboo: Option<String>,
     pub(crate) books: Books,
     pub(crate) random: fastrand::Rng,
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Refuses what holds a word that nobody may say.
+    /// Refuses texts with the forbidden word.
     pub(crate) fn reads(&self, text: &str) -> Answer<()> {
         match &self.taboo {
             Some(word) if text.contains(word) => {
@@ -154,12 +154,12 @@ impl World {
         }
     }
 
-    /// An id that nothing else has.
+    /// Returns a unique ID.
     pub(crate) fn fresh(&mut self, prefix: &str) -> String {
         format!("{prefix}{:032x}", self.number())
     }
 
-    /// A number that nothing else has.
+    /// Returns a unique number.
     pub(crate) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// The chat, if the bot may write to it.
+    /// Returns the chat, if the bot may write to it.
     pub(crate) fn open_chat(&self, id: &str) -> Answer<&Chat> {
         let out = || Refusal::new(230_002, "Bot/User can NOT be out of the chat.");
         let chat = self.chats.get(id).ok_or_else(out)?;
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// The message, if it is there still.
+    /// Returns the message, if it still exists.
     pub(crate) fn message(&self, id: &str) -> Answer<&Message> {
         let message = self.messages.get(id);
         let message = message.ok_or_else(|| Refusal::params("Invalid ids: message_id"))?;
@@ -218,7 +218,7 @@ impl World {
         self.note(&id);
     }
 
-    /// Writes down what a message shows now, if that is new.
+    /// Records a message's current content, if it has changed.
     pub(crate) fn note(&mut self, id: &str) {
         let Some(message) = self.messages.get_mut(id) else { return };
         let card = message.card.as_ref().and_then(|card| self.cards.get(card));
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// What people see of a message.
+    /// Returns the visible content of a message.
     pub(crate) fn face(&self, id: &str) -> Face {
         let Some(message) = self.messages.get(id) else { return Face::default() };
         let card = message.card.as_ref().and_then(|card| self.cards.get(card));
@@ -251,7 +251,7 @@ impl World {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns milliseconds since 1970.
 pub(crate) fn unix_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

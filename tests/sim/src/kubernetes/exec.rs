@@ -1,6 +1,5 @@
-//! The protocol of execs: one WebSocket, a channel number before each piece, and at the end what became of it. A
-//! connection that goes leaves running what it started, and one that waits waits for every holder of its outputs, as on
-//! a real node.
+//! The exec protocol: one WebSocket, a channel number before each chunk, and the result at the end. A closed connection
+//! leaves its processes running, and an open one waits for every process that holds its outputs, as on a real node.
 
 use super::{
     World,
@@ -27,13 +26,13 @@ const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const ERROR: u8 = 3;
-/// Of the newest protocol only: the channel in the second byte is closed.
+/// Only in the newest protocol: closes the channel in the second byte.
 const CLOSE: u8 = 255;
-/// The protocols that carry bytes, the newest first.
+/// Binary protocols, newest first.
 const PROTOCOLS: [&str; 4] =
     ["v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io"];
 
-/// What an exec asks for.
+/// Parameters of an exec.
 struct Wanted {
     command: Vec<String>,
     stdin: bool,
@@ -41,7 +40,7 @@ struct Wanted {
     stderr: bool,
 }
 
-/// Opens an exec, or says why not.
+/// Opens an exec, or returns the error.
 pub(super) async fn open(world: Arc<World>, key: (String, String), request: Request) -> Response {
     let (mut head, _) = request.into_parts();
     let query: Vec<(String, String)> =
@@ -73,7 +72,7 @@ pub(super) async fn open(world: Arc<World>, key: (String, String), request: Requ
     })
 }
 
-/// Finds the container that is meant.
+/// Finds the requested container.
 fn place(
     world: &World,
     key: &(String, String),
@@ -96,7 +95,7 @@ fn place(
 }
 
 async fn serve(world: &World, mut socket: WebSocket, newest: bool, pid: u32, plan: &Plan, wanted: &Wanted) {
-    // The server says first which channels there are.
+    // The server first announces the channels.
     for channel in [STDOUT, STDERR, ERROR] {
         socket.send(Message::binary(vec![channel])).await.ok();
     }
@@ -117,12 +116,12 @@ async fn serve(world: &World, mut socket: WebSocket, newest: bool, pid: u32, pla
                 Some(piece) => {
                     if socket.send(Message::binary(piece)).await.is_err() { break }
                 }
-                // Nobody holds the outputs any more.
+                // No process holds the outputs any more.
                 None => return finish(socket, &outcome(&mut child, &wanted.command).await).await,
             },
             message = socket.recv(), if open => match message {
                 Some(Ok(Message::Binary(bytes))) => take(&mut stdin, &bytes, newest).await,
-                // Some clients send text as text.
+                // Some clients send text frames.
                 Some(Ok(Message::Text(text))) => take(&mut stdin, text.as_bytes(), newest).await,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => open = false,
                 Some(Ok(_)) => {}
@@ -133,7 +132,7 @@ async fn serve(world: &World, mut socket: WebSocket, newest: bool, pid: u32, pla
             break;
         }
     }
-    // What was started goes on; what it says is for nobody.
+    // The process continues; its output is discarded.
     drop((socket, stdin));
     world.tasks.spawn(world.stop.clone().run_until_cancelled_owned(async move {
         while pieces.recv().await.is_some() {}
@@ -141,12 +140,12 @@ async fn serve(world: &World, mut socket: WebSocket, newest: bool, pid: u32, pla
     }));
 }
 
-/// Passes on what a client sends.
+/// Forwards a client's input.
 async fn take(stdin: &mut Option<ChildStdin>, bytes: &[u8], newest: bool) {
     match bytes {
         [STDIN, rest @ ..] => {
             if let Some(pipe) = stdin {
-                // A process that does not read any more is no concern of the connection's.
+                // A process that does not read any more does not affect the connection.
                 pipe.write_all(rest).await.ok();
                 pipe.flush().await.ok();
             }
@@ -156,7 +155,7 @@ async fn take(stdin: &mut Option<ChildStdin>, bytes: &[u8], newest: bool) {
     }
 }
 
-/// Reads an output to its end, as long as anybody holds it.
+/// Reads an output until no process holds it.
 fn pump(
     world: &World,
     from: Option<impl AsyncRead + Unpin + Send + 'static>,
@@ -173,12 +172,12 @@ fn pump(
                 break;
             }
         }
-        // Somebody who still writes is not to be stopped by that.
+        // A process that still writes must not be blocked.
         while let Ok(1..) = from.read(&mut buffer).await {}
     }));
 }
 
-/// Says what became of the command.
+/// Returns the result of the command.
 async fn outcome(child: &mut Child, command: &[String]) -> Value {
     let status = match child.wait().await {
         Ok(status) => status,

@@ -1,4 +1,4 @@
-//! A Pod on the simulated node: from what was asked for to the processes that run.
+//! A Pod on the simulated node: from its specification to its processes.
 
 use super::{State, World};
 use crate::cell::{Cell, Plan};
@@ -10,15 +10,15 @@ use std::{
     time::Duration,
 };
 
-/// Starting a container takes so long at least.
+/// Minimum time to start a container.
 const START: Duration = Duration::from_millis(20);
-/// A simulated Pod has one container that runs.
+/// Address of all Pods.
 const ADDRESS: &str = "10.1.0.7";
 
 /// A Pod.
 #[derive(Debug)]
 pub(super) struct Pod {
-    /// As the API shows it.
+    /// Its representation in the API.
     pub(super) shown: Value,
     pub(super) pid: Option<u32>,
     pub(super) plan: Arc<Plan>,
@@ -26,7 +26,7 @@ pub(super) struct Pod {
     scratch: Vec<Folder>,
 }
 
-/// A folder of an `emptyDir`, gone with its Pod.
+/// A folder of an `emptyDir`, removed with its Pod.
 #[derive(Debug)]
 struct Folder(PathBuf);
 
@@ -47,13 +47,13 @@ impl Pod {
     }
 }
 
-/// What keeps a Pod from running, and whether the node holds it or the scheduler.
+/// Reason why a Pod does not run, from the node or from the scheduler.
 enum Held {
     Scheduler(String),
     Node(&'static str, String),
 }
 
-/// Brings a Pod to run, or says in its status why not.
+/// Starts a Pod, or reports the reason in its status.
 pub(super) async fn start(world: Arc<World>, key: (String, String)) {
     tokio::time::sleep(START).await;
     let planned = {
@@ -133,7 +133,7 @@ fn container(pod: &Value, ready: bool, state: &Value) -> Value {
     })
 }
 
-/// Works out what a Pod's container is made of.
+/// Returns the specification of a Pod's container.
 fn plan(state: &State, namespace: &str, pod: &Value) -> Result<(Plan, Vec<Folder>), Held> {
     let spec = &pod["spec"];
     let made = &spec["containers"][0];
@@ -182,7 +182,7 @@ fn plan(state: &State, namespace: &str, pod: &Value) -> Result<(Plan, Vec<Folder
     Ok((plan, scratch))
 }
 
-/// Finds where a Pod's volumes are on this machine.
+/// Finds a Pod's volumes on this machine.
 fn volumes(state: &State, spec: &Value) -> Result<(HashMap<String, PathBuf>, Vec<Folder>), Held> {
     let (mut found, mut scratch) = (HashMap::new(), Vec::new());
     for volume in list(&spec["volumes"]) {
@@ -219,7 +219,7 @@ fn open_to_all(path: &Path) -> std::io::Result<()> {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o1777))
 }
 
-/// Whether a policy without rules selects these labels for egress.
+/// Returns whether a policy without rules selects these labels for egress.
 fn is_cut_off(state: &State, namespace: &str, labels: &Value) -> bool {
     state.policies.iter().any(|((at, _), policy)| {
         let spec = &policy["spec"];
@@ -230,7 +230,7 @@ fn is_cut_off(state: &State, namespace: &str, labels: &Value) -> bool {
     })
 }
 
-/// Returns the command lines of a container's processes but the first.
+/// Returns the command lines of a container's processes except the first.
 pub(super) fn processes(first: u32) -> Vec<String> {
     let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let own = space(&first.to_string());

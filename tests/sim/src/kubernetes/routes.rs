@@ -1,4 +1,4 @@
-//! The paths of the API: discovery, namespaces, Pods and network policies.
+//! Paths of the API: discovery, namespaces, Pods and network policies.
 
 use super::{
     Asked, TOKEN, VERSION, World, exec,
@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The largest request that is read.
+/// Maximum size of a request, in bytes.
 const BODY: usize = 3 << 20;
-/// A Pod that is deleted is gone after this, if it has any grace.
+/// Time until a deleted Pod with a grace period is gone.
 const GOING: Duration = Duration::from_millis(50);
-/// A watch lasts so long if nothing else is said.
+/// Default duration of a watch.
 const WATCH: Duration = Duration::from_secs(30 * 60);
 
 pub(super) fn router(world: &Arc<World>) -> Router {
-    // The world stops with its handles, not with its server.
+    // The world ends with its handles, not with its server.
     Router::new().fallback(serve).with_state(Arc::downgrade(world))
 }
 
@@ -52,7 +52,7 @@ async fn serve(State(world): State<std::sync::Weak<World>>, request: Request) ->
     answer(&world, &method, &parts, &query, body)
 }
 
-/// Writes down what was asked, and whether it is to fail.
+/// Records a request, and returns its planned failure.
 fn note(world: &World, what: &str, query: &str, body: Value, allowed: bool) -> Result<(), Box<Response>> {
     let mut state = world.state();
     state.asked.push(Asked { what: what.to_owned(), query: query.to_owned(), body });
@@ -186,7 +186,7 @@ fn create(world: &Arc<World>, space: &str, mut pod: Value) -> Response {
     (axum::http::StatusCode::CREATED, Json(pod)).into_response()
 }
 
-/// Says what the API would not take.
+/// Returns the reason why the API would refuse a Pod.
 fn invalid(pod: &Value) -> Option<String> {
     let name = word(&pod["metadata"]["name"]);
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
@@ -292,7 +292,7 @@ fn listed(world: &Arc<World>, space: Option<&str>, query: &str) -> Response {
     .into_response()
 }
 
-/// Tells of changes as they come, and first of what there is if no version is named.
+/// Streams changes, after the existing objects if no version is given.
 fn watch(world: &Arc<World>, query: &str, wanted: impl Fn(&Value) -> bool + Send + 'static) -> Response {
     let seconds = parameter(query, "timeoutSeconds").and_then(|text| text.parse().ok());
     let until = Instant::now() + seconds.map_or(WATCH, Duration::from_secs);
@@ -321,7 +321,7 @@ fn watch(world: &Arc<World>, query: &str, wanted: impl Fn(&Value) -> bool + Send
     ([("content-type", "application/json")], Body::from_stream(events)).into_response()
 }
 
-/// Whether a selector holds: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a`, `!a`, with commas between.
+/// Returns whether a selector matches: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a`, `!a`, separated by commas.
 fn selects(selector: &str, value: impl Fn(&str) -> Option<String>) -> bool {
     let (mut terms, mut depth, mut term) = (Vec::new(), 0, String::new());
     for c in selector.chars() {

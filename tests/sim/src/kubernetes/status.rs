@@ -1,4 +1,4 @@
-//! The API's way to say that something did not go well.
+//! Error responses of the API.
 
 use axum::{
     Json,
@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// The words that go with a code.
+/// Returns the reason for a code.
 fn reason(code: u16) -> &'static str {
     match code {
         400 => "BadRequest",
@@ -24,7 +24,7 @@ fn reason(code: u16) -> &'static str {
     }
 }
 
-/// A failure, as an answer.
+/// Returns a failure response.
 pub(super) fn failure(code: u16, message: &str, details: &Value) -> Response {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -33,12 +33,12 @@ pub(super) fn failure(code: u16, message: &str, details: &Value) -> Response {
     (StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), Json(status)).into_response()
 }
 
-/// There is no such object.
+/// Returns the response for a missing object.
 pub(super) fn missing(kind: &str, name: &str) -> Response {
     failure(404, &format!("{kind} \"{name}\" not found"), &json!({"name": name, "kind": kind}))
 }
 
-/// There is no such path.
+/// Returns the response for an unknown path.
 pub(super) fn unknown() -> Response {
     failure(404, "the server could not find the requested resource", &json!({}))
 }

@@ -1,4 +1,4 @@
-//! What a client asked, kept whole so that a test can assert on it.
+//! A client's request, stored completely so that a test can check it.
 
 use super::{
     Wire,
@@ -12,19 +12,19 @@ use tokio::time::Instant;
 /// One request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// When it came.
+    /// Time of the request.
     pub at: Instant,
-    /// The API that it came over.
+    /// Its API.
     pub wire: Wire,
-    /// The path of its address.
+    /// Path of its URL.
     pub path: String,
-    /// What stands behind the question mark.
+    /// Query of its URL.
     pub query: String,
-    /// Its headers, names in lower case; nothing is left out.
+    /// All its headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
     /// Its body.
     pub body: Value,
-    /// The messages as the model takes them.
+    /// The messages as understood by the model.
     heard: Vec<Value>,
     /// The names of the tools.
     tools: Vec<String>,
@@ -46,7 +46,7 @@ impl Ask {
         }
     }
 
-    /// The model asked for.
+    /// Returns the requested model.
     #[must_use]
     pub fn model(&self) -> &str {
         match self.wire {
@@ -55,53 +55,53 @@ impl Ask {
         }
     }
 
-    /// Gemini's model and method, which its path names.
+    /// Returns Gemini's model and method, from its path.
     fn method(&self) -> (&str, &str) {
         let last = self.path.rsplit_once('/').map_or("", |(_, last)| last);
         last.split_once(':').unwrap_or((last, ""))
     }
 
-    /// All messages in the form of chat completions, as the model takes them: a person's words without what stands before them, but with
-    /// `[name]` where that says who speaks, and with the lines about files behind them, and what they point at under
-    /// `pointed`; a result without the marks around what others wrote. Reminders of the day are left out. The
-    /// very bytes are in `body`.
+    /// Returns all messages in the format of chat completions, as understood by the model: a user's text without its
+    /// prefix, but with the speaker as `[name]` and the lines about files after it, and referenced content under
+    /// `pointed`; a result without the markers around foreign text. Reminders of the day are omitted. The original
+    /// bytes are in `body`.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
         &self.heard
     }
 
-    /// The role of the last message.
+    /// Returns the role of the last message.
     #[must_use]
     pub fn last_role(&self) -> &str {
         self.messages().last().and_then(|message| message["role"].as_str()).unwrap_or_default()
     }
 
-    /// The text of the user's last message.
+    /// Returns the text of the user's last message.
     #[must_use]
     pub fn last_user(&self) -> String {
         self.last("user")
     }
 
-    /// The content of others that the user's last message points at, in its marks.
+    /// Returns the marked content that the user's last message refers to.
     #[must_use]
     pub fn last_pointed(&self) -> &str {
         let found = self.messages().iter().rev().find(|message| message["role"] == "user");
         found.and_then(|message| message["pointed"].as_str()).unwrap_or_default()
     }
 
-    /// The text of the last tool result.
+    /// Returns the text of the last tool result.
     #[must_use]
     pub fn last_tool(&self) -> String {
         self.last("tool")
     }
 
-    /// The names of the tools offered.
+    /// Returns the names of the offered tools.
     #[must_use]
     pub fn tools(&self) -> Vec<&str> {
         self.tools.iter().map(String::as_str).collect()
     }
 
-    /// Whether a stream was asked for.
+    /// Returns whether a stream was requested.
     #[must_use]
     pub fn wants_stream(&self) -> bool {
         match self.wire {
@@ -111,7 +111,7 @@ impl Ask {
         }
     }
 
-    /// Whether the stream shall end with the usage.
+    /// Returns whether the stream should end with the usage.
     #[must_use]
     pub fn wants_usage(&self) -> bool {
         self.body["stream_options"]["include_usage"] == true
@@ -123,7 +123,7 @@ impl Ask {
     }
 }
 
-/// Whether a message only reminds the model of the day. A script is not to answer it because a test ran past midnight.
+/// Returns whether a message only contains the date. A script must not answer it because a test ran past midnight.
 fn tells_day(message: &Value) -> bool {
     let words = text(&message["content"]);
     message["role"] == "user"
@@ -132,7 +132,7 @@ fn tells_day(message: &Value) -> bool {
         && words.matches("<system-reminder>").count() == 1
 }
 
-/// Reads what a message says of itself in its first lines, as the system prompt tells a model to.
+/// Parses the metadata in a message's first lines, as described in the system prompt.
 fn heard(message: &Value) -> Value {
     let mut heard = message.clone();
     if let (Some("user"), Some(content)) = (message["role"].as_str(), message["content"].as_str()) {
@@ -152,7 +152,7 @@ fn heard(message: &Value) -> Value {
     heard
 }
 
-/// Splits a message into what its author said and the marked content of others that it points at, which may be empty.
+/// Splits a message into its author's text and the marked content that it refers to, which may be empty.
 fn split_pointed(content: &str) -> (&str, &str) {
     match (content.find("\n\n<pointed_at "), content.rfind("</pointed_at>")) {
         (Some(start), Some(end)) => {
@@ -163,7 +163,7 @@ fn split_pointed(content: &str) -> (&str, &str) {
     }
 }
 
-/// Returns who speaks, the words, and what is said of files; `None` where no first line says anything.
+/// Returns the speaker, the text, and the lines about files; `None` without metadata.
 fn read(content: &str) -> Option<String> {
     let (before, words) = content.split_once("\n\n").unwrap_or((content, ""));
     let (first, about) = before.split_once('\n').unwrap_or((before, ""));
@@ -181,7 +181,7 @@ fn read(content: &str) -> Option<String> {
     Some(text)
 }
 
-/// Content is text, or parts of which some are text.
+/// Returns the text of content, which is a text or a list of parts.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -190,8 +190,8 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// Returns what stands between the marks around a result that others wrote; the line break before the last mark may
-/// be the result's own.
+/// Returns the text between the markers of a foreign result; the line break before the last marker may belong to the
+/// result.
 fn unframed(told: &str) -> Option<&str> {
     let (head, rest) = told.strip_prefix("<tool_output ")?.split_once(">\n")?;
     let key = head.split_once("key=")?.1;

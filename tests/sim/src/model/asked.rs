@@ -1,4 +1,4 @@
-//! Reads what was asked over each wire as one kind of messages, and refuses what the real server refuses.
+//! Converts the requests of all wires to one format, and refuses what the real servers refuse.
 
 mod chat;
 mod gemini;
@@ -9,14 +9,14 @@ mod responses;
 use super::{Ask, Refusal, Reply, Wire};
 use serde_json::{Value, json};
 
-/// A request's messages, in the form of chat completions, and the names of its tools.
+/// A request's messages in the format of chat completions, and the names of its tools.
 #[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) messages: Vec<Value>,
     pub(crate) tools: Vec<String>,
 }
 
-/// Reads a body.
+/// Parses a body.
 pub(crate) fn read(wire: Wire, body: &Value) -> Asked {
     match wire {
         Wire::Chat => chat::read(body),
@@ -51,7 +51,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Parts that are nothing but text are one text.
+/// Joins parts if all are text.
 fn content(parts: Vec<Value>) -> Value {
     if parts.iter().all(|part| part["type"] == "text") {
         return parts.iter().map(|part| text(&part["text"])).collect::<String>().into();
@@ -67,7 +67,7 @@ fn image_part(url: &str) -> Value {
     json!({"type": "image_url", "image_url": {"url": url}})
 }
 
-/// An image as the address that chat completions give it.
+/// Returns an image as URL, as in chat completions.
 fn inline_image(media: &Value, data: &Value) -> Value {
     image_part(&format!("data:{};base64,{}", text(media), text(data)))
 }
@@ -84,7 +84,7 @@ fn result(id: &Value, content: impl Into<Value>) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": content.into()})
 }
 
-/// Adds a call to the assistant's message, which it may begin.
+/// Adds a call to the assistant's message, creating one if needed.
 fn add_call(messages: &mut Vec<Value>, call: Value) {
     if messages.last().is_none_or(|message| message["role"] != "assistant") {
         messages.push(said("assistant", Value::Null));

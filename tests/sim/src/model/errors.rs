@@ -1,10 +1,9 @@
-//! Errors in each provider's form: what a status is called, and what is said when a request is too long or comes too
-//! often.
+//! Errors in each provider's format: names of statuses, and messages for requests that are too long or too frequent.
 
 use super::{Refusal, Wire, reply::Cause, seal};
 use serde_json::{Value, json};
 
-/// The body of a refusal.
+/// Returns the body of a refusal.
 pub(crate) fn body(wire: Wire, refusal: &Refusal) -> Value {
     let (status, message) = (refusal.status, refusal.message.as_str());
     match wire {
@@ -24,7 +23,7 @@ pub(crate) fn body(wire: Wire, refusal: &Refusal) -> Value {
     }
 }
 
-/// The status, the message and the code with which a provider says why.
+/// Returns the provider's status, message and code for a cause.
 pub(crate) fn cause(wire: Wire, cause: Cause) -> (u16, &'static str, Option<&'static str>) {
     match (cause, wire) {
         (Cause::RateLimit, Wire::Messages) => {
@@ -68,7 +67,7 @@ pub(crate) fn cause(wire: Wire, cause: Cause) -> (u16, &'static str, Option<&'st
     }
 }
 
-/// OpenAI's form.
+/// Returns OpenAI's format.
 pub(crate) fn openai(status: u16, message: &str, code: Option<&str>) -> Value {
     let (kind, usual) = match status {
         401 => ("invalid_request_error", json!("invalid_api_key")),
@@ -79,7 +78,7 @@ pub(crate) fn openai(status: u16, message: &str, code: Option<&str>) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code.map_or(usual, Value::from)}})
 }
 
-/// Anthropic's form.
+/// Returns Anthropic's format.
 pub(crate) fn anthropic(status: u16, message: &str, n: u64) -> Value {
     let kind = match status {
         401 => "authentication_error",
@@ -97,7 +96,7 @@ pub(crate) fn anthropic(status: u16, message: &str, n: u64) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": id})
 }
 
-/// Google's form.
+/// Returns Google's format.
 pub(crate) fn gemini(status: u16, message: &str) -> Value {
     let name = match status {
         401 => "UNAUTHENTICATED",

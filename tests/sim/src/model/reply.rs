@@ -1,4 +1,4 @@
-//! What the model answers: an answer in chunks, an error, or silence, and what goes wrong on the way.
+//! Answers of the model: text in chunks, an error, or silence, and failures in between.
 
 use super::{Wire, errors};
 use serde_json::Value;
@@ -11,13 +11,13 @@ pub enum Reply {
     Answer(Answer),
     /// An error status.
     Refusal(Refusal),
-    /// The request is taken and nothing ever comes back.
+    /// The request is accepted but never answered.
     Silence,
-    /// The connection closes without an answer.
+    /// The connection closes without a response.
     Cut,
 }
 
-/// Text and tool calls, and how they come.
+/// Text and tool calls, and their timing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     pub(crate) reasoning: Vec<String>,
@@ -34,33 +34,33 @@ pub struct Answer {
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Its id; made up when empty.
+    /// ID; generated if empty.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments as written by the model, which may be broken.
+    /// Arguments as written by the model, possibly invalid.
     pub arguments: String,
 }
 
 /// Tokens used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Read by the model.
+    /// Tokens of the request.
     pub input: u64,
-    /// Written by it.
+    /// Tokens of the answer.
     pub output: u64,
 }
 
-/// What goes wrong in a stream.
+/// Failure in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The connection closes.
     Cut,
-    /// An event comes that is no JSON, then the stream goes on.
+    /// An event that is not JSON, after which the stream continues.
     Garbage,
-    /// Nothing more comes, and the connection stays.
+    /// The stream stalls, and the connection stays open.
     Stall,
-    /// The provider reports an error inside the stream and ends it.
+    /// The provider sends an error in the stream and ends it.
     Error(String),
 }
 
@@ -74,18 +74,18 @@ pub struct Refusal {
     pub(crate) retry_after: Option<RetryAfter>,
 }
 
-/// What providers refuse a request for, each with a status and words of its own.
+/// Reasons for a refusal, each with its own status and message per provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Too many requests.
     RateLimit,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
-    /// The request is longer than the model's context.
+    /// The request exceeds the model's context.
     Overflow,
 }
 
-/// The two ways in which servers say how long to wait.
+/// The two ways in which servers send a retry delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     /// `Retry-After`, whole seconds.
@@ -95,26 +95,26 @@ pub enum RetryAfter {
 }
 
 impl Reply {
-    /// A text, a chunk a word.
+    /// Returns a text, one word per chunk.
     #[must_use]
     pub fn text(text: &str) -> Answer {
         Answer { chunks: split(text, 1), ..Answer::default() }
     }
 
-    /// So many words, evenly over a time, the last one at its end.
+    /// Returns this number of words, evenly over a time, the last one at its end.
     #[must_use]
     pub fn words(count: u32, over: Duration) -> Self {
         let text: Vec<_> = (1..=count).map(|n| format!("word{n}")).collect();
         Self::text(&text.join(" ")).every(over / count.max(1)).into()
     }
 
-    /// A call of a tool.
+    /// Returns a tool call.
     #[must_use]
     pub fn tool(name: &str, arguments: &Value) -> Answer {
         Answer::default().tool(name, arguments)
     }
 
-    /// An error status with the provider's form of body.
+    /// Returns an error status with a body in the provider's format.
     #[must_use]
     pub fn status(status: u16) -> Refusal {
         Refusal {
@@ -126,7 +126,7 @@ impl Reply {
         }
     }
 
-    /// A refusal in the provider's own words.
+    /// Returns a refusal in the provider's own format.
     #[must_use]
     pub fn refused(cause: Cause) -> Refusal {
         Refusal { cause: Some(cause), ..Self::status(0) }
@@ -134,21 +134,21 @@ impl Reply {
 }
 
 impl Answer {
-    /// Comes in exactly these chunks.
+    /// Sets the exact chunks.
     #[must_use]
     pub fn chunks<S: Into<String>>(mut self, chunks: impl IntoIterator<Item = S>) -> Self {
         self.chunks = chunks.into_iter().map(Into::into).collect();
         self
     }
 
-    /// So many words a chunk.
+    /// Sets the number of words per chunk.
     #[must_use]
     pub fn words_per_chunk(mut self, words: usize) -> Self {
         self.chunks = split(&self.chunks.concat(), words);
         self
     }
 
-    /// Thinks first, a chunk a word, where the request asks for thoughts; over chat completions always, as
+    /// Adds reasoning, one word per chunk, if the request asks for it; over chat completions always, as
     /// `reasoning_content`.
     #[must_use]
     pub fn reasoning(mut self, text: &str) -> Self {
@@ -156,21 +156,21 @@ impl Answer {
         self
     }
 
-    /// Draws an image, by its `data:` address; over chat completions only.
+    /// Adds an image, by its `data:` URL; only over chat completions.
     #[must_use]
     pub fn image(mut self, address: &str) -> Self {
         self.images.push(address.to_owned());
         self
     }
 
-    /// Calls a tool.
+    /// Adds a tool call.
     #[must_use]
     pub fn tool(self, name: &str, arguments: &Value) -> Self {
         self.raw_tool(name, &arguments.to_string())
     }
 
-    /// Calls a tool with arguments that need not be JSON. A wire whose arguments are an object tells of a call that
-    /// could not be read instead, as its provider does.
+    /// Adds a tool call with arguments that need not be JSON. On a wire with object arguments this is an error for an
+    /// unreadable call, like from its provider.
     #[must_use]
     pub fn raw_tool(mut self, name: &str, arguments: &str) -> Self {
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() };
@@ -178,55 +178,55 @@ impl Answer {
         self
     }
 
-    /// Waits before anything is sent, the head included.
+    /// Delays the response, including its head.
     #[must_use]
     pub fn after(mut self, first_delay: Duration) -> Self {
         self.first_delay = first_delay;
         self
     }
 
-    /// Waits so long before each chunk.
+    /// Delays each chunk.
     #[must_use]
     pub fn every(mut self, chunk_delay: Duration) -> Self {
         self.chunk_delay = chunk_delay;
         self
     }
 
-    /// Ends for this reason, and not for `stop` or `tool_calls`. Reasons are chat completions' and are told in each wire's
-    /// own words.
+    /// Sets the finish reason instead of `stop` or `tool_calls`. Reasons are those of chat completions, translated for
+    /// each wire.
     #[must_use]
     pub fn finish(mut self, reason: &str) -> Self {
         self.finish = Some(reason.to_owned());
         self
     }
 
-    /// Says that it used so many tokens; otherwise it counts words.
+    /// Sets the reported usage; by default words are counted.
     #[must_use]
     pub fn usage(mut self, input: u64, output: u64) -> Self {
         self.usage = Some(Usage { input, output });
         self
     }
 
-    /// Goes wrong after so many chunks of the stream, the opening one with the role not counted.
+    /// Sets a failure after this number of chunks, excluding the opening one with the role.
     #[must_use]
     pub fn trouble(mut self, chunks: usize, trouble: Trouble) -> Self {
         self.trouble = Some((chunks, trouble));
         self
     }
 
-    /// The connection closes after so many chunks.
+    /// Closes the connection after this number of chunks.
     #[must_use]
     pub fn cut_after(self, chunks: usize) -> Self {
         self.trouble(chunks, Trouble::Cut)
     }
 
-    /// Nothing more comes after so many chunks.
+    /// Stalls after this number of chunks.
     #[must_use]
     pub fn stall_after(self, chunks: usize) -> Self {
         self.trouble(chunks, Trouble::Stall)
     }
 
-    /// Why it ends.
+    /// Returns the finish reason.
     pub(crate) fn reason(&self) -> &str {
         match &self.finish {
             Some(reason) => reason,
@@ -237,14 +237,14 @@ impl Answer {
 }
 
 impl Refusal {
-    /// Says how long to wait.
+    /// Sets the retry delay.
     #[must_use]
     pub fn retry_after(mut self, wait: RetryAfter) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// How long to wait.
+    /// Returns the retry delay.
     pub(crate) fn wait(&self) -> Option<Duration> {
         self.retry_after.map(|wait| match wait {
             RetryAfter::Seconds(seconds) => Duration::from_secs(seconds),
@@ -252,7 +252,7 @@ impl Refusal {
         })
     }
 
-    /// As this wire's provider says it.
+    /// Returns the refusal in the format of this wire's provider.
     pub(crate) fn of(mut self, wire: Wire) -> Self {
         if let Some(cause) = self.cause.take() {
             let (status, message, code) = errors::cause(wire, cause);
@@ -263,7 +263,7 @@ impl Refusal {
         self
     }
 
-    /// With this message.
+    /// Sets the message.
     #[must_use]
     pub fn message(mut self, message: &str) -> Self {
         self.message = message.to_owned();
@@ -283,7 +283,7 @@ impl From<Refusal> for Reply {
     }
 }
 
-/// Cuts before every nth word; the space stays with the word after it, as tokens have it.
+/// Splits before every nth word; the space stays with the next word, as in tokens.
 fn split(text: &str, words: usize) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     let mut count = 0;

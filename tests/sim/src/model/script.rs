@@ -1,4 +1,4 @@
-//! Which reply a request gets, and the record of what went to and fro.
+//! Selection of replies, and the record of requests and responses.
 
 use super::{Ask, Reply};
 use crate::gate::Stop;
@@ -8,39 +8,39 @@ use std::{
 };
 use tokio::{sync::watch, time::Instant};
 
-/// How many exchanges are kept; the counters go on.
+/// Maximum number of stored exchanges; the counters continue.
 const KEPT: usize = 20_000;
 
-/// A request and what became of it.
+/// A request and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     /// Its number, from 1.
     pub n: u64,
-    /// What was asked.
+    /// The request.
     pub ask: Arc<Ask>,
-    /// When the first chunk of the answer was handed to the connection.
+    /// When the first chunk of the answer was sent.
     pub first: Option<Instant>,
-    /// How and when it ended; `None` while it is under way.
+    /// How and when it ended; `None` while it is in progress.
     pub end: Option<(End, Instant)>,
 }
 
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The whole answer, or the error, was handed to the connection.
+    /// The complete answer or error was sent.
     Whole,
-    /// The model broke it off, as scripted.
+    /// It was interrupted as scripted.
     Broken,
-    /// The client went away.
+    /// The client disconnected.
     HungUp,
 }
 
 /// A point in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// The request is read; nothing is sent.
+    /// After the request was read, before anything is sent.
     Start,
-    /// Before the chunk with this number, counted from 1, the opening one with the role not counted.
+    /// Before the chunk with this number, counted from 1 without the opening one with the role.
     Chunk(usize),
     /// Before the end of the answer.
     End,
@@ -59,11 +59,11 @@ pub(crate) struct Script {
     pub(crate) active: u64,
     pub(crate) peak: u64,
     pub(crate) hangups: u64,
-    /// What was refused because the real server would.
+    /// Requests that the real server would refuse, with reasons.
     pub(crate) refused: Vec<String>,
 }
 
-/// The stops of one call.
+/// Stops of one call.
 pub(crate) type Stops = Vec<(At, Stop<Exchange>)>;
 
 impl Script {
@@ -71,7 +71,7 @@ impl Script {
         self.stops.push((self.total + nth, at, stop));
     }
 
-    /// Enters a request and says what it gets.
+    /// Records a request and selects its reply.
     fn begin(&mut self, ask: Ask) -> (Exchange, Reply, Stops) {
         self.total += 1;
         self.active += 1;
@@ -118,7 +118,7 @@ impl Default for Script {
     }
 }
 
-/// The script behind a lock, and the signal that something happened.
+/// The script behind a lock, with a change notification.
 #[derive(Default)]
 pub(crate) struct Shared {
     script: Mutex<Script>,
@@ -126,7 +126,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    // A panic in a test's closure must not hide the record from the test's last words.
+    // A panic in a test's closure must not prevent the final report of the test.
     pub(crate) fn act<T>(&self, change: impl FnOnce(&mut Script) -> T) -> T {
         change(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -142,7 +142,7 @@ impl Shared {
     }
 }
 
-/// A call under way. Dropped before it is told how it ended, the client has gone.
+/// A call in progress. If dropped before its end is set, the client has disconnected.
 pub(crate) struct Turn {
     shared: Arc<Shared>,
     pub(crate) exchange: Exchange,
@@ -150,7 +150,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// The first chunk goes out.
+    /// Records the first chunk.
     pub(crate) fn first(&mut self) {
         let now = Some(Instant::now());
         self.exchange.first = now;
@@ -162,7 +162,7 @@ impl Turn {
         self.shared.changed.send_replace(());
     }
 
-    /// What it is when it is dropped.
+    /// Sets the end to record on drop.
     pub(crate) fn ends(&mut self, end: End) {
         self.end = end;
     }

@@ -1,36 +1,36 @@
-//! What a provider signs or encrypts and wants back as it was, and the ids that it makes up.
+//! Content that a provider signs or encrypts and expects back unchanged, and generated IDs.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
-/// How many random bytes a seal begins with, so that two seals of one thing differ as real ones do.
-/// With the digests they are a multiple of three, so that no seal ends in `=` and two can stand in a row.
+/// Number of random bytes at the beginning of a seal, so that two seals of the same content differ, like real ones. The
+/// total length is a multiple of three, so that no seal ends in `=` and two can be concatenated.
 const NONCE: usize = 10;
 
-/// Seals a content so that the server knows it again without keeping anything.
+/// Seals content so that the server recognizes it without storing it.
 pub(crate) fn seal(kind: &str, content: &str) -> String {
     let nonce: Vec<u8> = (0..NONCE).map(|_| fastrand::u8(..)).collect();
     sealed(kind, content, &nonce)
 }
 
-/// Tells whether a seal is one of this server's for this content, byte for byte.
+/// Returns whether a seal is one of this server for this content, byte for byte.
 pub(crate) fn holds(kind: &str, content: &str, seal: &str) -> bool {
     let bytes = STANDARD.decode(seal).unwrap_or_default();
     bytes.get(..NONCE).is_some_and(|nonce| sealed(kind, content, nonce) == seal)
 }
 
-/// What is encrypted of an item: good alone, and with the item's id only if it is that item's.
+/// Returns the encrypted part of an item: valid alone, or with that item's ID.
 pub(crate) fn item(id: &str) -> String {
     seal("item", "") + &seal("item", id)
 }
 
-/// Tells whether an item's encrypted part is this server's, and that item's where it has an id.
+/// Returns whether an item's encrypted part is from this server, and matches the item's ID if present.
 pub(crate) fn is_item(sealed: &str, id: Option<&str>) -> bool {
     let Some((any, mine)) = sealed.split_at_checked(sealed.len() / 2) else { return false };
     holds("item", "", any) && id.is_none_or(|id| holds("item", id, mine))
 }
 
-/// Four digests make it about as long as the shorter of the real ones.
+/// Four digests make it about as long as the shorter real ones.
 fn sealed(kind: &str, content: &str, nonce: &[u8]) -> String {
     let mut bytes = nonce.to_vec();
     for round in 0..4_u8 {
@@ -40,13 +40,13 @@ fn sealed(kind: &str, content: &str, nonce: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// An id's letters and digits, the same for the same seed.
+/// Returns an ID of letters and digits, determined by the seed.
 pub(crate) fn letters(seed: &str, length: usize) -> String {
     const ALPHABET: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     digits(seed, length).map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).collect()
 }
 
-/// An id of hexadecimal digits, the same for the same seed.
+/// Returns an ID of hexadecimal digits, determined by the seed.
 pub(crate) fn hex(seed: &str, length: usize) -> String {
     digits(seed, length).filter_map(|byte| char::from_digit(u32::from(byte) % 16, 16)).collect()
 }

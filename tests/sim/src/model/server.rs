@@ -1,4 +1,4 @@
-//! The HTTP side: the five APIs and the lists of models.
+//! The HTTP server: the five APIs and the lists of models.
 
 use super::{
     Answer, Ask, At, End, Refusal, Reply, RetryAfter, Wire, asked, errors,
@@ -23,10 +23,10 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// The largest request that is read.
+/// Maximum size of a request, in bytes.
 const BODY: usize = 64 * 1024 * 1024;
 
-/// The routes of the APIs.
+/// Routes of the APIs.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let on = |wire: Wire| post(move |state, request| serve(wire, state, request));
     Router::new()
@@ -45,10 +45,10 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// The models that the lists name; any other is answered too.
+/// Listed models; any other is accepted too.
 const NAMES: [&str; 2] = ["sim-1", "sim-2"];
 
-/// Three providers have their list at one place; the headers say whose client asks.
+/// Three providers share the path of their list; the headers show whose client it is.
 async fn models(headers: HeaderMap) -> Json<Value> {
     if headers.contains_key("x-goog-api-key") {
         return Json(gemini_models());
@@ -120,7 +120,7 @@ async fn serve(wire: Wire, State(shared): State<Arc<Shared>>, request: Request) 
     respond(turn, reply, stops).await
 }
 
-/// All headers as text; a name that comes twice has both values.
+/// Returns all headers as text; repeated headers are joined.
 fn plain(headers: &HeaderMap) -> std::collections::BTreeMap<String, String> {
     let mut plain = std::collections::BTreeMap::<String, String>::new();
     for (name, value) in headers {
@@ -171,7 +171,7 @@ async fn whole(wire: Wire, mut turn: Turn, mut stops: Stops, answer: Answer) -> 
     turn.first();
     turn.ends(End::Whole);
     let body = writer(&turn, answer).whole();
-    // Ollama cannot tell a call that it cannot read.
+    // Ollama has no error for an unreadable call.
     let status = if wire == Wire::Ollama && body["error"].is_string() {
         StatusCode::INTERNAL_SERVER_ERROR
     } else {
@@ -195,7 +195,7 @@ fn refuse(wire: Wire, refusal: &Refusal) -> Response {
     if let Some(id) = id {
         response.headers_mut().insert("request-id", id);
     }
-    // Google tells it in the body.
+    // Google sends it in the body.
     let wait = match refusal.retry_after.filter(|_| wire != Wire::Gemini) {
         None => return response,
         Some(RetryAfter::Seconds(wait)) => ("retry-after", wait),

@@ -1,4 +1,4 @@
-//! A streamed answer on its way: one timer, absolute times, and a note of how it ended.
+//! A streamed answer: one timer, absolute times, and the record of its end.
 
 use super::{
     At, End, Exchange, Trouble,
@@ -23,7 +23,7 @@ pub(crate) struct Flow {
     chunks: VecDeque<Piece>,
     ended: bool,
     trouble: Option<(usize, Trouble)>,
-    /// How many chunks went out.
+    /// Number of sent chunks.
     sent: usize,
     due: Instant,
     delay: Duration,
@@ -52,7 +52,7 @@ impl Flow {
         }
     }
 
-    /// As a body. It ends with an error where the connection shall break.
+    /// Returns the body. It ends with an error if the connection is to break.
     pub(crate) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> {
         stream::unfold(Some(self), |flow| async move {
             let mut flow = flow?;
@@ -87,7 +87,7 @@ impl Flow {
     }
 
     async fn chunk(&mut self, chunk: &Piece) -> io::Result<Bytes> {
-        // From the time that was due, not from now: lateness does not add up.
+        // From the planned time, so that delays do not accumulate.
         self.due += self.delay;
         if !self.delay.is_zero() {
             sleep_until(self.due).await;
@@ -109,7 +109,7 @@ impl Flow {
         if self.pass(At::End).await == Then::Cut {
             return Some(self.broken().await);
         }
-        // Said now: a client may go as soon as it has read the last word.
+        // Recorded now: a client may disconnect after the last chunk.
         self.turn.ends(End::Whole);
         Some(Ok(self.writer.tail().into()))
     }
@@ -128,13 +128,13 @@ impl Flow {
     }
 }
 
-/// The server writes out what it has when a body has nothing ready; what was sent before a stop or a
-/// break must have left.
+/// Lets the server write its buffers, which it does when a body has nothing ready: earlier chunks must be sent before a
+/// stop or a break.
 async fn flushed() {
     yield_now().await;
 }
 
-/// Passes the stops that stand at a point.
+/// Passes the stops at a point.
 pub(crate) async fn pass(stops: &mut Stops, at: At, exchange: &Exchange) -> Then {
     let here: Vec<Stop<Exchange>> =
         stops.extract_if(.., |(point, _)| *point == at).map(|(_, stop)| stop).collect();

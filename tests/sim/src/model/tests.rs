@@ -1,4 +1,4 @@
-//! What a client of the model gets to see, read from the raw connection: no client library in between.
+//! The model as seen by a client, read from the raw connection without a client library.
 
 use super::{Answer, At, End, Exchange, Model, Reply, RetryAfter, Trouble};
 use crate::Then;
@@ -32,7 +32,7 @@ impl Line {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Everything until the connection ends.
+    /// Reads until the connection ends.
     async fn rest(mut self) -> String {
         let mut rest = String::new();
         self.stream.read_to_string(&mut rest).await.ok();
@@ -52,7 +52,7 @@ fn ask(text: &str, stream: bool) -> Value {
     json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": text}]})
 }
 
-/// The events of a stream; the last word as a string.
+/// Returns the events of a stream; the end marker as a string.
 fn events(response: &str) -> Vec<Value> {
     let data = response.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| data.into())).collect()

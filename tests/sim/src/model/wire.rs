@@ -1,5 +1,4 @@
-//! The wires that one scripted answer can be asked for over: what a stream says, piece by piece, in each provider's
-//! own words.
+//! The wires for a scripted answer: its stream, piece by piece, in each provider's format.
 
 mod chat;
 mod gemini;
@@ -13,10 +12,10 @@ use super::{Answer, Ask, ToolCall, Usage};
 use serde_json::Value;
 use std::{collections::VecDeque, sync::Arc};
 
-/// How many pieces the arguments of a tool call come in, where a provider cuts them.
+/// Number of pieces of a tool call's arguments, for providers that split them.
 const PIECES: usize = 3;
 
-/// The API that a request came over.
+/// API of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wire {
     /// OpenAI's chat completions, `POST /v1/chat/completions`.
@@ -32,10 +31,10 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// All of them.
+    /// All wires.
     pub const ALL: [Self; 5] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini, Self::Ollama];
 
-    /// The writer of one answer.
+    /// Returns the writer of one answer.
     pub(crate) fn writer(self, said: Said) -> Box<dyn Writer> {
         match self {
             Self::Chat => Box::new(chat::ChatWriter::new(said)),
@@ -46,7 +45,7 @@ impl Wire {
         }
     }
 
-    /// The type of a stream's content.
+    /// Returns the media type of a stream.
     pub(crate) fn stream_type(self) -> &'static str {
         match self {
             Self::Gemini => "text/event-stream",
@@ -56,11 +55,11 @@ impl Wire {
     }
 }
 
-/// One answer to one request, with what its writer needs to know of both.
+/// One answer to one request, with the data for its writer.
 pub(crate) struct Said {
     /// The number of the call, from 1.
     pub(crate) n: u64,
-    /// When, in seconds since 1970.
+    /// Time in seconds since 1970.
     pub(crate) created: i64,
     pub(crate) ask: Arc<Ask>,
     pub(crate) answer: Answer,
@@ -73,7 +72,7 @@ impl Said {
         Self { n, created, ask, answer, usage }
     }
 
-    /// The text of all thinking.
+    /// Returns the text of all thinking.
     fn thoughts(&self) -> String {
         self.answer.reasoning.concat()
     }
@@ -82,17 +81,18 @@ impl Said {
         self.answer.chunks.concat()
     }
 
-    /// How many of the tokens written were thoughts.
+    /// Returns the number of output tokens for thoughts.
     fn thought_tokens(&self) -> u64 {
         words(&self.thoughts()).min(self.usage.output)
     }
 
-    /// Which seed an id of this answer is made from.
+    /// Returns the seed of an ID in this answer.
     fn seed(&self, what: &str) -> String {
         format!("{what}-{}-{}", self.created, self.n)
     }
 
-    /// What a stream says: its opening, then thoughts, text and calls. Arguments come in pieces where the wire cuts them.
+    /// Returns the pieces of a stream: the opening, then thoughts, text and calls. Arguments are split if the wire does
+    /// so.
     fn pieces(&self, thoughts: bool, cut_calls: bool) -> VecDeque<Piece> {
         let mut pieces = VecDeque::from([Piece::Opening]);
         if thoughts {
@@ -112,7 +112,7 @@ impl Said {
         &self.answer.tools[index]
     }
 
-    /// The id of a call: the script's, else one with this beginning and so many letters.
+    /// Returns the ID of a call: the script's, or a generated one with this prefix and length.
     fn call_id(&self, index: usize, prefix: &str, length: usize) -> String {
         match self.call(index).id.as_str() {
             "" => format!("{prefix}{}", super::seal::letters(&self.seed(&format!("call{index}")), length)),
@@ -121,41 +121,41 @@ impl Said {
     }
 }
 
-/// A piece of a stream. A script counts them from the one after the opening.
+/// A piece of a stream. Scripts count from the one after the opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Opening,
     Thought(String),
     Text(String),
-    /// A call begins, by its number in the answer; where the wire does not cut calls, it is all there.
+    /// Begins a call, by its index in the answer; complete on wires that do not split calls.
     Call(usize),
     Arguments(usize, String),
 }
 
-/// Writes one answer in the words of one provider.
+/// Writes one answer in a provider's format.
 pub(crate) trait Writer: Send {
-    /// What the stream says.
+    /// Returns the pieces of the stream.
     fn pieces(&self) -> VecDeque<Piece>;
-    /// A piece as it goes over the wire, with whatever opens and closes around it.
+    /// Returns a piece with its opening and closing frames.
     fn piece(&mut self, piece: &Piece) -> String;
-    /// What ends a stream.
+    /// Returns the end of a stream.
     fn tail(&mut self) -> String;
-    /// An error in the middle of a stream.
+    /// Returns an error in the middle of a stream.
     fn error(&mut self, message: &str) -> String;
-    /// A part of the stream that is no JSON.
+    /// Returns a part of the stream that is not JSON.
     fn garbage(&self) -> &'static str;
-    /// The answer in one piece.
+    /// Returns the complete answer.
     fn whole(&mut self) -> Value;
 }
 
-/// Cut anywhere between characters: a piece alone is rarely JSON.
+/// Splits anywhere between characters: a piece alone is rarely JSON.
 fn cut(arguments: &str) -> Vec<String> {
     let chars: Vec<char> = arguments.chars().collect();
     let size = chars.len().div_ceil(PIECES).max(1);
     chars.chunks(size).map(|piece| piece.iter().collect()).collect()
 }
 
-/// The tokens that an answer is said to have used, a word being one.
+/// Returns the reported usage, by default one token per word.
 fn usage(ask: &Ask, answer: &Answer) -> Usage {
     let input = ask.messages().iter().map(|message| words(&message["content"].to_string())).sum();
     let output =
@@ -167,7 +167,7 @@ fn words(text: &str) -> u64 {
     u64::try_from(text.split_whitespace().count()).unwrap_or(u64::MAX)
 }
 
-/// An event of a stream of events, with a name where the provider gives it one.
+/// Returns a server-sent event, with a name if the provider uses one.
 fn event(value: &Value) -> String {
     match value["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {value}\n\n"),

@@ -1,4 +1,4 @@
-//! Keys of the simulated provider, and the tokens that it signs with them: RS256 and ES256, and what no provider signs.
+//! Keys of the simulated provider, and the tokens signed with them: RS256, ES256, and invalid signatures.
 
 use base64::{
     Engine as _,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use std::io;
 
-/// A key that guards nothing: PKCS #1, in base64.
+/// A key for tests only: PKCS #1, in base64.
 const RSA_TEST_KEY: &str = include_str!("rsa_test_key.txt");
 
 /// How tokens are signed.
@@ -25,9 +25,9 @@ pub enum TokenSigning {
     /// With the newest key.
     #[default]
     Newest,
-    /// With a key of another's, under the newest key's name.
+    /// With a foreign key, under the newest key's ID.
     Forged,
-    /// Not at all: `alg` is `none`.
+    /// Unsigned: `alg` is `none`.
     Unsigned,
     /// With HMAC, whose secret is the newest public key.
     HmacOfPublicKey,
@@ -56,7 +56,7 @@ impl SigningKey {
         Ok(Self { id: id.to_owned(), key: PrivateKey::Rsa(Box::new(key)) })
     }
 
-    /// Makes a key on P-256.
+    /// Creates a P-256 key.
     pub(super) fn fresh(id: &str) -> io::Result<Self> {
         let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
         let bytes = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|error| broken(&error))?;
@@ -65,7 +65,7 @@ impl SigningKey {
         Ok(Self { id: id.to_owned(), key: PrivateKey::Ec(Box::new(key)) })
     }
 
-    /// Writes the public part as a JSON Web Key.
+    /// Returns the public part as a JSON Web Key.
     pub(super) fn public(&self) -> Value {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match &self.key {

@@ -1,24 +1,24 @@
-//! Checks Block Kit as the platform does: types, required fields and sizes.
+//! Checks Block Kit like the platform: types, required fields and sizes.
 
 use super::error::{Answer, Refusal};
 use serde_json::Value;
 
-/// Blocks in a message.
+/// Maximum number of blocks in a message.
 const MAX_BLOCKS: usize = 50;
-/// Characters in a section's text.
+/// Maximum length of a section's text, in characters.
 const SECTION: usize = 3000;
-/// Characters in all Markdown blocks together.
+/// Maximum total length of Markdown blocks, in characters.
 const MARKDOWN: usize = 12_000;
-/// Characters in all blocks together; measured by others, not documented.
+/// Maximum total length of all blocks, in characters; measured, not documented.
 const TOGETHER: usize = 13_200;
-/// Characters on a button, in its value and in its id.
+/// Maximum length of a button's label, value and ID, in characters.
 const BUTTON: usize = 75;
 const VALUE: usize = 2000;
 const ACTION_ID: usize = 255;
-/// Elements in a row of actions.
+/// Maximum number of elements in a row of actions.
 const ELEMENTS: usize = 25;
 
-/// Returns what is wrong with blocks, if anything is.
+/// Returns the error of blocks, if any.
 pub(crate) fn check(blocks: &[Value]) -> Answer<()> {
     if blocks.len() > MAX_BLOCKS {
         return Err(invalid(&format!("no more than {MAX_BLOCKS} items allowed [json-pointer:/blocks]")));
@@ -97,7 +97,7 @@ fn button(button: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Ids of actions have to be different in a message.
+/// Checks that IDs of actions are unique in a message.
 fn check_ids(blocks: &[Value]) -> Answer<()> {
     let elements = blocks.iter().filter_map(|block| block["elements"].as_array()).flatten();
     let mut ids: Vec<&str> = elements.filter_map(|element| element["action_id"].as_str()).collect();
@@ -107,7 +107,7 @@ fn check_ids(blocks: &[Value]) -> Answer<()> {
     if ids.len() == all { Ok(()) } else { Err(invalid("`action_id` already exists")) }
 }
 
-/// Returns every button: what it says, and the whole element.
+/// Returns every button: its label, and the whole element.
 pub(crate) fn buttons(blocks: &[Value]) -> impl Iterator<Item = (&str, &Value)> {
     let rows = blocks.iter().filter(|block| block["type"] == "actions");
     let all = rows.filter_map(|block| block["elements"].as_array()).flatten();

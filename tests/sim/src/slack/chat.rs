@@ -9,14 +9,14 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// Characters after which a text is cut off with a warning.
+/// Length after which a text is cut with a warning, in characters.
 const CUT: usize = 40_000;
-/// Characters of a text that replaces another; longer ones are refused.
+/// Maximum length of a replacement text, in characters.
 const UPDATE: usize = 4000;
-/// Characters of `markdown_text`.
+/// Maximum length of `markdown_text`, in characters.
 pub(crate) const MARKDOWN: usize = 12_000;
 
-/// The words, blocks and more of a call.
+/// Text, blocks and other content of a call.
 struct Content {
     text: String,
     markdown: bool,
@@ -87,14 +87,14 @@ pub(crate) fn post(world: &mut World, params: &Params) -> Answer {
     Ok(answer)
 }
 
-/// The thread that a call names; one that is not there is refused.
+/// Returns the thread in a call; a missing one is refused.
 pub(crate) fn thread(of: &super::world::Channel, params: &Params) -> Answer<Option<String>> {
     let Some(thread) = params.text("thread_ts") else { return Ok(None) };
     let root = of.root(thread).ok_or_else(|| Refusal::new("thread_not_found"))?;
     Ok(Some(root))
 }
 
-/// Posting ends what the bot said it was doing.
+/// Clears the bot's status on a new message.
 pub(crate) fn clear_status(world: &mut World, channel: &str, thread: &str) {
     for status in &mut world.statuses {
         if status.channel == channel && status.thread == thread {
@@ -122,7 +122,7 @@ pub(crate) fn update(world: &mut World, params: &Params) -> Answer {
     }
     message.text = content.text;
     message.markdown = content.markdown;
-    // Blocks stay unless others are named, if only by an empty list; those of a stream go with its text.
+    // Blocks are kept unless replaced, even by an empty list; those of a stream are removed with its text.
     if content.blocks.is_some() || message.stream.is_some() {
         message.blocks = content.blocks.unwrap_or_default();
     }

@@ -1,4 +1,4 @@
-//! One call's way: what a method does, and its answer in the Web API's form.
+//! Handling of a call: the method's effect, and its response in the Web API's format.
 
 use super::{
     error::{Answer, Refusal},
@@ -13,7 +13,7 @@ use crate::{
 };
 use tokio::time::Instant;
 
-/// The server's inside.
+/// Internals of the server.
 pub(crate) type Core = Stage<World>;
 
 impl stage::World for World {
@@ -32,7 +32,7 @@ impl stage::World for World {
 }
 
 impl Core {
-    /// Answers a call, or fails it as planned. One of an unknown method is recorded too.
+    /// Executes a call, or fails it as planned. Unknown methods are recorded too.
     pub(crate) async fn call(&self, name: &str, token: Option<&str>, params: Params) -> Reply {
         self.run(name, params.record(), async {
             match self.act(|world| answer(world, name, token, &params)) {
@@ -62,7 +62,7 @@ fn answer(world: &mut World, name: &str, token: Option<&str>, params: &Params) -
         return Err(Refusal::new("not_allowed_token_type"));
     }
     world.meter.pass(method.name, params.text("channel").unwrap_or_default(), Instant::now())?;
-    // What a reading method gets as JSON it does not see.
+    // Methods that read ignore JSON.
     let empty = Params::default();
     let params = if params.json && !method.json { &empty } else { params };
     (method.effect)(world, params)

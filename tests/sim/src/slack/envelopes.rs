@@ -1,5 +1,5 @@
-//! What waits to be told to the bot: each event goes to one of the open connections and comes again when it
-//! is not acknowledged in time, or when its connection ends.
+//! Pending events for the bot: each is sent to one of the open connections and repeated if it is not acknowledged in
+//! time, or if its connection ends.
 
 use super::{core::Core, world::World};
 use serde_json::{Value, json};
@@ -9,20 +9,20 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How often an event is told again.
+/// Number of repetitions of an event.
 const TRIES: u32 = 3;
-/// Frames that wait for one connection.
+/// Maximum number of frames waiting for one connection.
 pub(crate) const FRAMES: usize = 1024;
-/// Connections of one app.
+/// Maximum number of connections of one app.
 pub(crate) const CONNECTIONS: usize = 10;
-/// Delivered events that are remembered, so that they can be told again.
+/// Number of remembered delivered events, for repetition.
 const PAST: usize = 4096;
 
-/// What a connection is given to send.
+/// Output of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
     Text(Value),
-    /// Closes the connection in order.
+    /// Closes the connection properly.
     Close,
     /// Breaks it.
     Drop,
@@ -34,7 +34,7 @@ pub(crate) struct Socket {
     pub(crate) frames: mpsc::Sender<Frame>,
 }
 
-/// An event on its way.
+/// A pending event.
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope {
     pub(crate) id: String,
@@ -44,43 +44,43 @@ pub(crate) struct Envelope {
     pub(crate) accepts: bool,
     attempt: u32,
     reason: &'static str,
-    /// The connection that has it.
+    /// Its connection.
     socket: Option<u64>,
-    /// When it is told next.
+    /// Time of the next delivery.
     due: Instant,
-    /// Whether a post with it is under way.
+    /// Whether a post with it is in progress.
     posting: bool,
 }
 
-/// An event of a message that was told, to be told again.
+/// A delivered event of a message, for repetition.
 struct Told {
     chat: String,
     ts: String,
     payload: Value,
 }
 
-/// What waits, and the connections.
+/// Pending events, and connections.
 #[derive(Default)]
 pub(crate) struct Envelopes {
     waiting: Vec<Envelope>,
     told: Vec<Told>,
     pub(crate) sockets: Vec<Socket>,
     turn: usize,
-    /// Addresses of connections that were handed out and not used.
+    /// Unused URLs of connections.
     pub(crate) tickets: Vec<String>,
-    /// Set when Socket Mode is switched off.
+    /// Whether Socket Mode is disabled.
     pub(crate) disabled: bool,
-    /// Events that were given up, by their ids.
+    /// IDs of given up events.
     pub(crate) lost: Vec<String>,
-    /// Acknowledgements that came with words, by envelope.
+    /// Acknowledgements with a response.
     pub(crate) answers: Vec<Value>,
 }
 
 impl World {
-    /// Tells the bot of something.
+    /// Adds an event for the bot.
     pub(crate) fn tell(&mut self, kind: &'static str, payload: Value, accepts: bool) {
         let away = self.envelopes.sockets.is_empty() && self.events_url.is_none();
-        // A click or a command that nobody takes fails at once, for the person to see.
+        // A click or a command without a connection fails immediately, visible to the user.
         if away && (self.options.lost_while_away || kind != "events_api") {
             self.envelopes.lost.push(payload["event_id"].as_str().unwrap_or(kind).to_owned());
             return;
@@ -111,7 +111,7 @@ impl World {
         self.envelopes.told.push(Told { chat, ts, payload: payload.clone() });
     }
 
-    /// Tells of a message once more, as if no acknowledgement had come.
+    /// Repeats the event of a message, as if it had not been acknowledged.
     pub(crate) fn repeat(&mut self, chat: &str, ts: &str) {
         let told = self.envelopes.told.iter().filter(|told| told.chat == chat && told.ts == ts);
         let payloads: Vec<Value> = told.map(|told| told.payload.clone()).collect();
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Hands what is due to the connections, in turns.
+    /// Sends due events to the connections, in turn.
     pub(crate) fn pump(&mut self, now: Instant) {
         let patience = self.options.ack_within;
         let Envelopes { waiting, sockets, turn, lost, .. } = &mut self.envelopes;
@@ -146,7 +146,7 @@ impl World {
         });
     }
 
-    /// Returns when something is due next.
+    /// Returns the next due time.
     fn next_due(&self) -> Option<Instant> {
         let connected = !self.envelopes.sockets.is_empty();
         self.envelopes
@@ -157,14 +157,14 @@ impl World {
             .min()
     }
 
-    /// An acknowledgement came. False when nothing waits for it.
+    /// Processes an acknowledgement. Returns `false` if nothing waits for it.
     pub(crate) fn acknowledged(&mut self, id: &str) -> bool {
         let before = self.envelopes.waiting.len();
         self.envelopes.waiting.retain(|envelope| envelope.id != id);
         self.envelopes.waiting.len() < before
     }
 
-    /// A connection ended: what it had and did not acknowledge goes to another.
+    /// Removes a connection: its unacknowledged events are sent to another.
     pub(crate) fn disconnected(&mut self, socket: u64) {
         self.envelopes.sockets.retain(|other| other.id != socket);
         for envelope in &mut self.envelopes.waiting {
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// How many events wait for their acknowledgement.
+    /// Returns the number of unacknowledged events.
     pub(crate) fn unacknowledged(&self) -> usize {
         self.envelopes.waiting.len()
     }
@@ -192,7 +192,7 @@ impl World {
         self.envelopes.waiting.iter().filter(|envelope| !envelope.posting).map(|envelope| envelope.due).min()
     }
 
-    /// A post ended: taken, or to be tried again unless that is not wanted.
+    /// Processes the end of a post: accepted, or to be repeated if wanted.
     pub(crate) fn posted(&mut self, id: &str, taken: bool, again: bool, pause: Duration) {
         if taken || !again {
             self.acknowledged(id);
@@ -201,7 +201,7 @@ impl World {
         if let Some(envelope) = self.envelopes.waiting.iter_mut().find(|envelope| envelope.id == id) {
             envelope.posting = false;
             envelope.again("http_error");
-            // The first repetition comes at once.
+            // The first repetition is immediate.
             let pause = if envelope.attempt == 1 { Duration::ZERO } else { pause };
             envelope.due = Instant::now() + pause;
         }
@@ -215,7 +215,7 @@ impl Envelope {
         self.reason = reason;
     }
 
-    /// Which repetition it is, and why.
+    /// Returns the number and the reason of the repetition.
     pub(crate) fn retry(&self) -> Option<(u32, &'static str)> {
         (self.attempt > 0).then_some((self.attempt, self.reason))
     }
@@ -233,7 +233,7 @@ impl Envelope {
     }
 }
 
-/// Hands out events for as long as it is polled.
+/// Sends events while it is polled.
 pub(crate) async fn deliver(core: Arc<Core>) {
     let mut changed = core.watch();
     loop {

@@ -1,4 +1,4 @@
-//! What a method answers when it refuses: HTTP 200 with `ok: false`, and 429 for too many calls.
+//! Errors of methods: HTTP 200 with `ok: false`, and 429 for too many calls.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ impl Refusal {
         Self { error: error.to_owned(), status: 200, retry_after: None, more: Map::new() }
     }
 
-    /// With the words by which the real one says which argument is wrong.
+    /// Adds the platform's description of the invalid argument.
     pub(crate) fn argument(error: &str, why: &str) -> Self {
         let mut refusal = Self::new(error);
         let messages = json!({"messages": [format!("[ERROR] {why}")]});

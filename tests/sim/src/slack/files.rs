@@ -1,4 +1,4 @@
-//! Files: the upload in three steps, and the download with a token.
+//! Files: the upload in three steps, and the authenticated download.
 
 use super::{
     chat,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// The largest file that is taken, in bytes.
+/// Maximum size of a file, in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024 * 1024;
 
 /// `files.getUploadURLExternal`
@@ -29,7 +29,7 @@ pub(crate) fn announce(world: &mut World, params: &Params) -> Answer {
     Ok(json!({"ok": true, "upload_url": format!("{}/upload/v1/{id}", world.url), "file_id": id}))
 }
 
-/// The bytes come to the address that was handed out, without any token.
+/// Receives the bytes at the issued URL, without a token.
 pub(crate) fn receive(world: &mut World, id: &str, bytes: Bytes) -> Answer {
     let file = world.files.get_mut(id).ok_or_else(|| Refusal::new("file_not_found"))?;
     match file.announced.take() {
@@ -88,7 +88,7 @@ fn appear(world: &mut World, channel: &str, message: Message) {
     people::put(world, channel, Message { ts, ..message });
 }
 
-/// Lets files appear some time after they were taken.
+/// Lets files appear some time after they were accepted.
 pub(crate) async fn appear_late(core: Arc<Core>) {
     loop {
         sleep(Duration::from_millis(20)).await;
@@ -109,7 +109,7 @@ pub(crate) async fn appear_late(core: Arc<Core>) {
 pub(crate) fn info(world: &mut World, params: &Params) -> Answer {
     world.need("files:read")?;
     let id = params.need("file")?;
-    // One whose upload was not completed is none yet.
+    // A file without a completed upload does not exist.
     if !world.files.get(id).is_some_and(|file| file.shared) {
         return Err(Refusal::new("file_not_found"));
     }

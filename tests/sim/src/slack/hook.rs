@@ -1,4 +1,4 @@
-//! Events by post: signed, and sent again when they are not taken.
+//! Events by POST: signed, and repeated unless accepted.
 
 use super::{core::Core, envelopes::Envelope, world::unix_now};
 use axum::http::{Request, header};
@@ -17,12 +17,12 @@ use tokio::{
 };
 use url::form_urlencoded;
 
-/// Posts that are under way at once.
+/// Maximum number of concurrent posts.
 const MAX_CONCURRENT_POSTS: usize = 16;
 
 type Sender = Client<HttpConnector, Full<Bytes>>;
 
-/// Posts for as long as it is polled; does nothing while no address is set.
+/// Posts events while it is polled; does nothing without a URL.
 pub(crate) async fn deliver(core: Arc<Core>) {
     let client: Sender = Client::builder(TokioExecutor::new()).build_http();
     let mut under_way = JoinSet::new();
@@ -95,7 +95,7 @@ fn request(
     request.body(Full::from(body))
 }
 
-/// Signs a body as the platform does.
+/// Signs a body like the platform.
 pub(crate) fn sign(secret: &str, at: u64, body: &[u8]) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return String::new() };
     mac.update(format!("v0:{at}:").as_bytes());

@@ -1,4 +1,4 @@
-//! The methods that the server knows, in one table, and those that are small.
+//! The table of supported methods, and the small ones.
 
 use super::{
     chat,
@@ -10,13 +10,13 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// What a method is.
+/// Description of a method.
 pub(crate) struct Method {
     pub(crate) name: &'static str,
     pub(crate) effect: fn(&mut World, &Params) -> Answer,
-    /// Whether it takes parameters as JSON; the reading ones take forms alone.
+    /// Whether it accepts JSON; methods that read only accept forms.
     pub(crate) json: bool,
-    /// Whether it wants the app's token.
+    /// Whether it needs the app's token.
     pub(crate) app: bool,
 }
 
@@ -127,10 +127,10 @@ fn may_read(world: &World, of: &Channel) -> Answer<()> {
     if of.bot_in { Ok(()) } else { Err(Refusal::new("not_in_channel")) }
 }
 
-/// The most that one page holds.
+/// Maximum size of a page.
 const PAGE: u64 = 999;
 
-/// Newest first, threads' replies left out.
+/// Newest first, without replies in threads.
 fn history(world: &mut World, params: &Params) -> Answer {
     let of = world.channel(params.need("channel")?)?;
     may_read(world, of)?;
@@ -139,7 +139,7 @@ fn history(world: &mut World, params: &Params) -> Answer {
     page(world, of, params, &found)
 }
 
-/// The root first, then its replies, oldest first.
+/// The root, then its replies, oldest first.
 fn replies(world: &mut World, params: &Params) -> Answer {
     let of = world.channel(params.need("channel")?)?;
     may_read(world, of)?;
@@ -245,7 +245,7 @@ fn user(world: &mut World, params: &Params) -> Answer {
     Ok(json!({"ok": true, "user": user}))
 }
 
-/// Tells whether a message is the bot's.
+/// Returns whether a message is the bot's.
 pub(crate) fn is_own(message: &Message) -> bool {
     message.from == Author::Bot
 }

@@ -1,5 +1,4 @@
-//! The rate limits: so many calls of a method in a minute, and messages to a channel about one a second.
-//! Off unless a test switches them on.
+//! Rate limits: calls of a method per minute, and about one message per second to a channel. Disabled by default.
 
 use super::error::{Answer, Refusal};
 use std::{
@@ -8,7 +7,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The calls of the last minute.
+/// Calls of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) on: bool,
@@ -16,10 +15,10 @@ pub(crate) struct Meter {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Messages to one channel that may come at once.
+/// Maximum burst of messages to one channel.
 const BURST: usize = 4;
 
-/// How many calls a minute a method takes; the documented floor of its tier.
+/// Returns a method's calls per minute; the documented minimum of its tier.
 fn tier(method: &str) -> usize {
     match method {
         "apps.connections.open" => 1,
@@ -30,14 +29,14 @@ fn tier(method: &str) -> usize {
 }
 
 impl Meter {
-    /// Counts a call, or says how long to wait.
+    /// Counts a call, or returns the delay.
     pub(crate) fn pass(&mut self, method: &str, channel: &str, now: Instant) -> Answer<()> {
         if !self.on {
             return Ok(());
         }
         let (window, most) = match method {
             "chat.postMessage" => (Duration::from_secs(BURST as u64), BURST),
-            // One a minute, and some slack for restarts.
+            // One per minute, with some reserve for restarts.
             "apps.connections.open" => (MINUTE, 20),
             _ => (MINUTE, tier(method)),
         };

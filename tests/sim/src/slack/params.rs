@@ -1,5 +1,5 @@
-//! The parameters of a call: query, form or JSON. In a query or a form every value is text, and a
-//! structured one is JSON inside the text.
+//! Parameters of a call: query, form or JSON. In a query or a form every value is text, and structured ones are JSON
+//! inside of the text.
 
 use super::error::{Answer, Refusal};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use url::form_urlencoded;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
     fields: Map<String, Value>,
-    /// Whether some came as JSON, which the reading methods do not take.
+    /// Whether some were JSON, which methods that read do not accept.
     pub(crate) json: bool,
 }
 
@@ -32,7 +32,7 @@ impl Params {
         Self { fields, json: true }
     }
 
-    /// Takes the token out, so that no record has it.
+    /// Removes the token, so that it is not recorded.
     pub(crate) fn take_token(&mut self) -> Option<String> {
         self.fields.remove("token")?.as_str().map(str::to_owned)
     }
@@ -64,7 +64,7 @@ impl Params {
         }
     }
 
-    /// A structured value, or `None` when it is not there.
+    /// Returns a structured value, or `None` if it is missing.
     pub(crate) fn object(&self, name: &str) -> Answer<Option<Value>> {
         match self.fields.get(name) {
             None => Ok(None),
@@ -84,7 +84,7 @@ impl Params {
         }
     }
 
-    /// Everything, for the record.
+    /// Returns all parameters for the record.
     pub(crate) fn record(&self) -> Map<String, Value> {
         self.fields.clone()
     }

@@ -1,4 +1,4 @@
-//! What people do, what the bot puts into a channel, and the events that follow from it.
+//! User actions, the bot's messages, and the resulting events.
 
 use super::{
     blocks, text, wire,
@@ -40,7 +40,7 @@ impl World {
         id
     }
 
-    /// A person writes. Returns the message's id; empty where the person is not there.
+    /// Sends a user's message. Returns its ID; empty if the user is not a member.
     pub(crate) fn write(&mut self, words: &Words) -> String {
         let Some(of) = self.channels.get(&words.chat).filter(|of| of.members.contains(&words.person)) else {
             return String::new();
@@ -65,7 +65,7 @@ impl World {
     pub(crate) fn person_edits(&mut self, chat: &str, ts: &str, text: &str) -> bool {
         let of = self.channels.get_mut(chat).and_then(|of| of.message_mut(ts));
         let Some(message) = of.filter(|message| message.from != Author::Bot) else { return false };
-        // The mention that addressed the bot stays where it was.
+        // The mention of the bot stays.
         let mention = format!("<@{BOT_USER}> ");
         let prefix = if message.text.starts_with(&mention) { mention.as_str() } else { "" };
         message.text = format!("{prefix}{text}");
@@ -111,7 +111,7 @@ impl World {
         true
     }
 
-    /// A person types a command that the app has registered.
+    /// Sends a user's command that the app has registered.
     pub(crate) fn command(&mut self, chat: &str, person: &str, command: &str, words: &str) -> bool {
         let trigger = format!("{}.1000.{:032x}", self.fresh(), 0xc0de);
         let response = self.response_url();
@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-/// Puts a message into a channel and tells the bot of it.
+/// Adds a message to a channel and reports it to the bot.
 pub(crate) fn put(world: &mut World, chat: &str, message: Message) {
     let ts = message.ts.clone();
     if let Some(of) = world.channels.get_mut(chat) {
@@ -176,7 +176,7 @@ pub(crate) fn put(world: &mut World, chat: &str, message: Message) {
     }
 }
 
-/// Notes what a message of the bot shows now.
+/// Records the current content of the bot's message.
 pub(crate) fn shown_anew(world: &mut World, chat: &str, ts: &str) {
     let Some(message) = world.channels.get(chat).and_then(|of| of.message(ts)) else { return };
     let seen = text::visible(world, message);
@@ -188,7 +188,7 @@ pub(crate) fn shown_anew(world: &mut World, chat: &str, ts: &str) {
     }
 }
 
-/// A message was changed: `message_changed`.
+/// Reports a changed message: `message_changed`.
 pub(crate) fn changed(world: &mut World, chat: &str, ts: &str) {
     shown_anew(world, chat, ts);
     let Some(of) = world.channels.get(chat) else { return };
@@ -209,7 +209,7 @@ pub(crate) fn changed(world: &mut World, chat: &str, ts: &str) {
     world.event(chat, ts, &event);
 }
 
-/// A message was deleted: `message_deleted`.
+/// Reports a deleted message: `message_deleted`.
 pub(crate) fn gone(world: &mut World, chat: &str, ts: &str) {
     let Some(of) = world.channels.get(chat) else { return };
     let Some(message) = of.messages.iter().find(|message| message.ts == ts) else { return };

@@ -1,11 +1,11 @@
-//! What only Slack has, for scripts, beside the control that all platforms share.
+//! Slack-specific controls for scripts, in addition to those of all platforms.
 
 use super::Slack;
 use axum::{Json, Router, extract::State, routing::post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The routes.
+/// Routes.
 pub(crate) fn router(slack: Slack) -> Router {
     Router::new()
         .route("/sim/command", post(command))

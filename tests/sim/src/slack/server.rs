@@ -1,4 +1,4 @@
-//! The HTTP side: `/api/<method>`, the addresses for uploads and downloads, and the connections.
+//! The HTTP server: `/api/<method>`, URLs for uploads and downloads, and the connections.
 
 use super::{
     core::{Core, refused},
@@ -20,10 +20,10 @@ use axum::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The largest body of a call, and of an upload here.
+/// Maximum size of a call's body, and of an upload here, in bytes.
 const BODY: usize = 64 * 1024 * 1024;
 
-/// The routes of the platform.
+/// Routes of the platform.
 pub(crate) fn router(link: Link) -> Router {
     let core = Arc::clone(&link.core);
     let sockets = Router::new().route("/link/", get(socket::link)).with_state(link);
@@ -62,7 +62,7 @@ async fn call(State(core): State<Arc<Core>>, Path(method): Path<String>, request
     core.call(&method, token.as_deref(), params).await.into_response()
 }
 
-/// In the record as `upload`. Takes the bytes as they are, or as the one part of a form.
+/// Recorded as `upload`. Accepts the raw bytes, or a form with one part.
 async fn upload(State(core): State<Arc<Core>>, Path(id): Path<String>, request: Request) -> Response {
     let bytes = file_of(request).await.unwrap_or_default();
     let params = json!({"id": id, "bytes": bytes.len()}).as_object().cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ async fn private(state: State<Arc<Core>>, path: Path<(String, String)>, headers:
     download(state, path, headers).await
 }
 
-/// In the record as `download`. Without a token that may read files people get a page to log in.
+/// Recorded as `download`. Without a valid token the response is a login page.
 async fn download(
     State(core): State<Arc<Core>>,
     Path((file, name)): Path<(String, String)>,
@@ -119,7 +119,7 @@ async fn download(
     }
 }
 
-/// Later words to a command or a click, in the record as `response_url`.
+/// Later responses to a command or a click, recorded as `response_url`.
 async fn respond(State(core): State<Arc<Core>>, Path(_): Path<String>, body: Bytes) -> Response {
     let params = serde_json::from_slice(&body).unwrap_or_default();
     let reply = core.run("response_url", params, async {

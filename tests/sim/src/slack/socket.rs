@@ -1,4 +1,4 @@
-//! The connections of Socket Mode.
+//! Connections of Socket Mode.
 
 use super::{
     core::Core,
@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// `apps.connections.open`: an address for one connection.
+/// `apps.connections.open`: returns a URL for one connection.
 pub(crate) fn open(world: &mut World, _: &Params) -> Answer {
     if world.envelopes.disabled {
         return Err(Refusal::new("socket_mode_not_enabled"));
@@ -41,7 +41,7 @@ pub(crate) struct Asked {
     ticket: Option<String>,
 }
 
-/// What the connections stand on.
+/// State of the connections.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) core: Arc<Core>,
@@ -130,7 +130,7 @@ fn enter(world: &mut World, frames: mpsc::Sender<Frame>) -> Result<(u64, Value),
     ))
 }
 
-/// Takes an acknowledgement, in the record as `ack`. False when the connection has to break.
+/// Processes an acknowledgement, recorded as `ack`. Returns `false` if the connection has to break.
 async fn take(core: &Core, socket: u64, message: &str) -> bool {
     let frame: Value = serde_json::from_str(message).unwrap_or_default();
     let mut params: Map<String, Value> = frame.as_object().cloned().unwrap_or_default();
@@ -153,7 +153,7 @@ async fn take(core: &Core, socket: u64, message: &str) -> bool {
     !matches!(reply.await, Reply::Cut)
 }
 
-/// The connection is gone when this is.
+/// Removes the connection on drop.
 struct Leave<'a> {
     core: &'a Core,
     id: u64,

@@ -1,4 +1,4 @@
-//! `chat.startStream`, `chat.appendStream` and `chat.stopStream`: a message that grows by what is added.
+//! `chat.startStream`, `chat.appendStream` and `chat.stopStream`: a message that grows.
 
 use super::{
     blocks, chat,
@@ -17,7 +17,7 @@ pub(crate) struct Stream {
     last: Instant,
 }
 
-/// The words that a call adds, in `markdown_text` or in chunks.
+/// Returns the text that a call adds, in `markdown_text` or in chunks.
 fn added(params: &Params) -> Answer<String> {
     let chunks = params.list("chunks")?;
     if params.has("markdown_text") && !chunks.is_empty() {
@@ -132,7 +132,7 @@ fn add(
     Ok(json!({"ok": true, "channel": channel, "ts": ts}))
 }
 
-/// Closes every stream, as the platform does with those that stay without a word for long.
+/// Closes every stream, like idle ones on the platform.
 pub(crate) fn close_all(world: &mut World) {
     for message in world.channels.values_mut().flat_map(|channel| &mut channel.messages) {
         if let Some(stream) = &mut message.stream {
@@ -141,7 +141,7 @@ pub(crate) fn close_all(world: &mut World) {
     }
 }
 
-/// Tells whether people see that it goes on.
+/// Returns whether users see it as growing.
 pub(crate) fn growing(world: &World, message: &Message) -> bool {
     let idle = world.options.stream_idle;
     message.stream.as_ref().is_some_and(|stream| stream.open && stream.last.elapsed() < idle)

@@ -1,14 +1,13 @@
-//! What people see of a message's text: mrkdwn, Markdown and blocks resolved into plain words; and whether
-//! it pings somebody.
+//! The visible text of a message: mrkdwn, Markdown and blocks rendered as plain text; and whether it notifies users.
 
 use super::world::{BOT_USER, Message, World};
 use serde_json::Value;
 
-/// Returns the visible words of a message. Blocks stand in place of the text where they have any.
+/// Returns the visible text of a message. Blocks replace the text, if any.
 pub(crate) fn visible(world: &World, message: &Message) -> String {
     let text = if message.markdown { markdown(&message.text) } else { mrkdwn(world, &message.text) };
     let parts: Vec<String> = message.blocks.iter().filter_map(|block| block_text(world, block)).collect();
-    // The blocks of a closed stream stand below its text; those of other messages in place of it.
+    // The blocks of a closed stream are below its text; those of other messages replace it.
     match (message.stream.is_some(), parts.is_empty()) {
         (_, true) => text,
         (true, false) => format!("{text}\n{}", parts.join("\n")),
@@ -32,7 +31,7 @@ fn block_text(world: &World, block: &Value) -> Option<String> {
     }
 }
 
-/// Tells whether a message notifies somebody by name, or everybody.
+/// Returns whether a message notifies a user or everyone.
 pub(crate) fn pings(message: &Message) -> bool {
     let blocks = message.blocks.iter().map(Value::to_string).collect::<String>();
     let calls = |text: &str| {
@@ -45,7 +44,7 @@ pub(crate) fn pings(message: &Message) -> bool {
     calls(&message.text) || calls(&blocks) || (linked && named)
 }
 
-/// Resolves mrkdwn: references, entities and the marks around words and lines.
+/// Renders mrkdwn: references, entities and markers around words and lines.
 pub(crate) fn mrkdwn(world: &World, text: &str) -> String {
     let mut out = String::new();
     for (at, part) in text.split("```").enumerate() {
@@ -69,7 +68,7 @@ fn inline(world: &World, text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Takes away marks that stand around words.
+/// Removes markers around words.
 fn unmark(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::new();
@@ -91,7 +90,7 @@ fn unmark(text: &str) -> String {
                 continue;
             }
         }
-        // A mark next to another may need a sign of no width to be one; people do not see it.
+        // Adjacent markers may need a zero-width space, which is invisible.
         if c != '\u{200b}' {
             out.push(c);
         }
@@ -136,7 +135,7 @@ fn unescape(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// Resolves the marks of standard Markdown as far as an answer has them.
+/// Renders the standard Markdown of answers.
 pub(crate) fn markdown(text: &str) -> String {
     let mut fenced = false;
     let mut lines: Vec<String> = Vec::new();
@@ -158,7 +157,7 @@ pub(crate) fn markdown(text: &str) -> String {
             .push(parts.map(|(at, part)| if at % 2 == 1 { part.to_owned() } else { unmark(part) }).collect());
     }
     let text = lines.join("\n");
-    // Signs of no width that keep a reference from being one are not seen.
+    // Zero-width characters that break a reference are invisible.
     unescape(&text.replace('\u{2060}', "")).trim_end().to_owned()
 }
 

@@ -1,9 +1,9 @@
-//! Messages, files and channels as the platform writes them.
+//! Messages, files and channels in the platform's format.
 
 use super::world::{APP, Author, BOT, BOT_USER, Channel, Message, TEAM, World, unix_now};
 use serde_json::{Value, json};
 
-/// A message; its metadata only where it is asked for.
+/// A message; with its metadata if requested.
 pub(crate) fn message(world: &World, of: &Channel, message: &Message, with_metadata: bool) -> Value {
     let mut json = json!({"type": "message", "ts": message.ts, "text": message.text, "team": TEAM});
     match &message.from {
@@ -72,7 +72,7 @@ pub(crate) fn file(world: &World, id: &str) -> Value {
     })
 }
 
-/// A channel, as `conversations.info` tells of it.
+/// A channel, as in `conversations.info`.
 pub(crate) fn channel(of: &Channel) -> Value {
     match &of.with {
         Some(user) => json!({
@@ -87,7 +87,7 @@ pub(crate) fn channel(of: &Channel) -> Value {
     }
 }
 
-/// An event in the envelope that both Socket Mode and posts bring.
+/// An event in the envelope of both Socket Mode and posts.
 pub(crate) fn callback(event: &Value, event_id: &str) -> Value {
     json!({
         "token": "verification-token-of-old-0", "team_id": TEAM, "api_app_id": APP, "event": event,

@@ -1,4 +1,4 @@
-//! The workspace: people, channels, messages and files, and what is set for the server.
+//! The workspace: users, channels, messages and files, and settings of the server.
 
 use super::{envelopes::Envelopes, error::Answer, error::Refusal, pace::Meter, stream::Stream};
 use crate::stage::Books;
@@ -10,34 +10,34 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How a simulated Slack behaves.
+/// Options of a simulated Slack.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The bot's token.
     pub bot_token: String,
     /// The app's token, for Socket Mode.
     pub app_token: String,
-    /// What posts are signed with.
+    /// Secret to sign posts with.
     pub signing_secret: String,
-    /// How long an event waits for its acknowledgement before it is sent again; 3 s on the real one.
+    /// Timeout of an acknowledgement before an event is repeated; 3 s on the real platform.
     pub ack_within: Duration,
-    /// How long a refused post waits before it is sent again, for the second and third try.
+    /// Delay before a refused post is repeated the second and third time.
     pub post_again: Duration,
-    /// After how long without a change a stream is closed by the platform.
+    /// Idle time after which the platform closes a stream.
     pub stream_idle: Duration,
-    /// How often the server pings.
+    /// Interval of the server's pings.
     pub ping: Duration,
-    /// Whether the bot hears all messages of its channels, and not only mentions.
+    /// Whether the bot receives all messages of its channels, not only mentions.
     pub all_messages: bool,
-    /// Whether the bot is told of its own messages, as the real one does.
+    /// Whether the bot receives its own messages, as on the real platform.
     pub own_messages: bool,
-    /// Whether events are lost while nobody is connected, so that only the history tells of them.
+    /// Whether events are lost without a connection, so that they are only in the history.
     pub lost_while_away: bool,
-    /// How long after `files.completeUploadExternal` a file appears in its channel.
+    /// Delay between `files.completeUploadExternal` and the file's appearance in its channel.
     pub share_after: Duration,
-    /// Whether there are `chat.startStream` and its kin.
+    /// Whether `chat.startStream` and related methods exist.
     pub streams: bool,
-    /// For the failures that come by chance.
+    /// Seed for random failures.
     pub seed: u64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) const APP: &str = "A0PUDU0001";
 pub(crate) const BOT_USER: &str = "U0PUDUBOT1";
 pub(crate) const BOT: &str = "B0PUDUBOT1";
 
-/// The scopes that the bot has unless they are taken away.
+/// Scopes that the bot has by default.
 pub(crate) const SCOPES: [&str; 16] = [
     "app_mentions:read",
     "assistant:write",
@@ -86,26 +86,26 @@ pub(crate) const SCOPES: [&str; 16] = [
     "users:read",
 ];
 
-/// Everything there is.
+/// The complete state.
 pub(crate) struct World {
     pub(crate) books: Books,
     pub(crate) options: Options,
-    /// Where the server is, without a slash at the end; its answers say so.
+    /// URL of the server, without a trailing slash, used in its responses.
     pub(crate) url: String,
     pub(crate) people: BTreeMap<String, String>,
-    /// The languages of people who have another than `en-US`.
+    /// Languages of users other than `en-US`.
     pub(crate) locales: BTreeMap<String, String>,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) files: HashMap<String, Stored>,
-    /// Files that were taken and have not appeared: when each does, and where.
+    /// Accepted files that have not appeared: time and channel of each.
     pub(crate) unshared: Vec<(Instant, String, Message)>,
     pub(crate) scopes: BTreeSet<String>,
     pub(crate) statuses: Vec<Status>,
     pub(crate) envelopes: Envelopes,
     pub(crate) meter: Meter,
-    /// Where events are posted, if they are.
+    /// URL for events, if set.
     pub(crate) events_url: Option<String>,
-    /// Set when the tokens stopped working: the error that every call gets.
+    /// If the tokens are invalid: the error of every call.
     pub(crate) revoked: Option<String>,
     count: u64,
     last_ts: (u64, u32),
@@ -116,14 +116,14 @@ pub(crate) struct World {
 pub(crate) struct Channel {
     pub(crate) id: String,
     pub(crate) title: String,
-    /// The person, in a direct message.
+    /// The user of a direct message.
     pub(crate) with: Option<String>,
     pub(crate) members: BTreeSet<String>,
     pub(crate) bot_in: bool,
     pub(crate) messages: Vec<Message>,
 }
 
-/// Who wrote a message.
+/// Author of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Author {
     #[default]
@@ -138,7 +138,7 @@ pub(crate) struct Message {
     pub(crate) thread: Option<String>,
     pub(crate) from: Author,
     pub(crate) text: String,
-    /// Whether the text is standard Markdown and not mrkdwn.
+    /// Whether the text is standard Markdown instead of mrkdwn.
     pub(crate) markdown: bool,
     pub(crate) blocks: Vec<Value>,
     pub(crate) files: Vec<String>,
@@ -152,24 +152,24 @@ pub(crate) struct Message {
     pub(crate) history: Vec<String>,
 }
 
-/// A file, uploaded or on its way.
+/// A file, uploaded or announced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) name: String,
     pub(crate) bytes: Bytes,
-    /// What was announced and has not come yet.
+    /// Announced size of a file that has not arrived.
     pub(crate) announced: Option<usize>,
     pub(crate) shared: bool,
 }
 
-/// What the bot says it does in a thread.
+/// The bot's status in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The channel.
     pub channel: String,
     /// The thread.
     pub thread: String,
-    /// The words; empty once it is cleared.
+    /// The text; empty once it is cleared.
     pub text: String,
 }
 
@@ -200,12 +200,12 @@ impl World {
         self.count
     }
 
-    /// Returns an id of Slack's form.
+    /// Returns an ID in Slack's format.
     pub(crate) fn id(&mut self, kind: char) -> String {
         format!("{kind}0SIM{:06}", self.fresh())
     }
 
-    /// Returns the time as a message's id: unique and growing.
+    /// Returns the time as a message's ID: unique and increasing.
     pub(crate) fn ts(&mut self) -> String {
         let now = unix_now();
         self.last_ts = if now > self.last_ts.0 { (now, 100) } else { (self.last_ts.0, self.last_ts.1 + 100) };
@@ -236,7 +236,7 @@ impl Channel {
         self.messages.iter_mut().find(|message| message.ts == ts && !message.deleted)
     }
 
-    /// Returns the root of the thread that a message stands in or begins.
+    /// Returns the root of the thread that a message belongs to or starts.
     pub(crate) fn root(&self, ts: &str) -> Option<String> {
         self.message(ts).map(|message| message.thread.clone().unwrap_or_else(|| ts.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! The same control over HTTP, for scripts and for playing by hand: JSON in, JSON out, under `/sim/`.
+//! The same controls over HTTP, for scripts and manual use: JSON in, JSON out, under `/sim/`.
 
 use super::{
     core::Core,
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 type Told = Result<Json<Value>, (StatusCode, String)>;
 
-/// The routes of the control.
+/// Routes of the control.
 pub(crate) fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/sim/people", post(person))
@@ -81,7 +81,7 @@ async fn topic(State(core): State<Arc<Core>>, Json(asked): Json<Topic>) -> Told 
 #[derive(Deserialize)]
 struct Say {
     chat: ChatId,
-    /// Who says it; in a private chat its person.
+    /// The author; by default the user of a private chat.
     from: Option<UserId>,
     #[serde(default)]
     text: String,
@@ -90,7 +90,7 @@ struct Say {
     file: Option<Content>,
 }
 
-/// A file: its content as text, or so many zeros.
+/// A file: its content as text, or a number of zeros.
 #[derive(Deserialize)]
 struct Content {
     name: Option<String>,
@@ -167,7 +167,7 @@ async fn redeliver(State(core): State<Arc<Core>>, Json(asked): Json<Redeliver>) 
     Ok(Json(json!({"known": known})))
 }
 
-/// How a failure is written: `{"too_many": 3}`, `"cut_after"`, `{"delay_ms": 200}`.
+/// Format of a failure: `{"too_many": 3}`, `"cut_after"`, `{"delay_ms": 200}`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Written {

@@ -1,4 +1,4 @@
-//! One call's way: what a method does, and its answer in the Bot API's form.
+//! Handling of a call: the method's effect, and its response in the Bot API's format.
 
 use super::{
     error::{Answer, Refusal},
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 /// Maximum time that a poll waits, in seconds.
 const MAX_POLL_SECS: i64 = 50;
 
-/// The server's inside.
+/// Internals of the server.
 pub(crate) type Core = Stage<World>;
 
 impl stage::World for World {
@@ -38,7 +38,7 @@ impl stage::World for World {
 }
 
 impl Core {
-    /// Answers a call, or fails it as planned. One of an unknown method is recorded too.
+    /// Executes a call, or fails it as planned. Unknown methods are recorded too.
     pub(crate) async fn call(&self, method: &str, params: Params) -> Reply {
         match self.look(|world| methods::find(method, world)) {
             Some((method, work)) => self.perform(method, work, &params).await,
@@ -46,7 +46,7 @@ impl Core {
         }
     }
 
-    /// Does what is asked under the name of a method, with record and faults.
+    /// Executes a method, with record and failures.
     pub(crate) async fn perform(&self, method: &str, work: Work, params: &Params) -> Reply {
         self.run(method, params.record(), async { answer(self.work(work, params).await) }).await
     }
@@ -71,7 +71,7 @@ impl Core {
         let mut changed = self.watch();
         loop {
             changed.borrow_and_update();
-            // The lock alone, not `act`: a poll that finds nothing changes nothing.
+            // Only `lock`, not `act`: a poll without updates changes nothing.
             let found = self.lock().updates.poll(poll, limit, Instant::now())?;
             if let Polled::Some(updates) = found {
                 return Ok(updates.into());

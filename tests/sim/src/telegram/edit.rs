@@ -1,4 +1,4 @@
-//! The bot changes what is there: edits, deletions, reactions.
+//! Edits, deletions and reactions of the bot.
 
 use super::{
     error::{Answer, Refusal},
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const NOT_MODIFIED: &str = "message is not modified: specified new message content and reply markup are exactly \
                             the same as a current content and reply markup of the message";
 
-/// `editMessageText`. Buttons that are not sent again go.
+/// `editMessageText`. Buttons that are not repeated are removed.
 pub(crate) fn text(world: &mut World, params: &Params) -> Answer {
     let (text, entities) = send::text(params).map_err(too_long)?;
     let buttons = send::buttons(params)?;
@@ -27,7 +27,7 @@ pub(crate) fn text(world: &mut World, params: &Params) -> Answer {
     })
 }
 
-/// An edit words this one differently.
+/// Returns the error of an edit, whose wording differs.
 fn too_long(refusal: Refusal) -> Refusal {
     match refusal.text.as_str() {
         "Bad Request: message is too long" => Refusal::bad("MESSAGE_TOO_LONG"),
@@ -50,7 +50,7 @@ fn edit(world: &mut World, params: &Params, change: impl FnOnce(&Body) -> Answer
         return Err(Refusal::bad("message can't be edited"));
     }
     let body = change(&message.body)?;
-    // A link preview is not content: to change only that changes nothing.
+    // A link preview is not content: changing only that changes nothing.
     if (Body { preview_off: message.body.preview_off, ..body.clone() }) == message.body {
         return Err(Refusal::bad(NOT_MODIFIED));
     }
@@ -58,7 +58,7 @@ fn edit(world: &mut World, params: &Params, change: impl FnOnce(&Body) -> Answer
     world.message_json(chat, id)
 }
 
-/// Puts a new body into a message and keeps what it showed before.
+/// Replaces the body of a message and records the previous one.
 pub(crate) fn replace(message: &mut Message, body: Body) {
     if message.body.text != body.text {
         message.shown.push(Shown { at: Instant::now(), text: body.text.clone() });
@@ -72,7 +72,7 @@ fn message_id(params: &Params) -> Answer<MessageId> {
     id.map(MessageId).ok_or_else(|| Refusal::bad("message identifier is not specified"))
 }
 
-/// `deleteMessage`: the bot's own, and in a private chat any.
+/// `deleteMessage`: the bot's own, and any in a private chat.
 pub(crate) fn delete(world: &mut World, params: &Params) -> Answer {
     let chat = world.open_chat(chat_id(params)?)?.id;
     let chat = world.chat_mut(chat)?;
@@ -93,7 +93,7 @@ struct Reaction {
     emoji: Option<String>,
 }
 
-/// The emoji that a message can be given; others are refused.
+/// Allowed emoji of reactions; others are refused.
 const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
 /// `setMessageReaction`: one of the known emoji, or none.

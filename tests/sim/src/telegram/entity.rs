@@ -1,22 +1,22 @@
-//! Entities: the spans of a text that are more than text, and how the platform finds and fits them.
+//! Entities: formatted spans of a text, and how the platform detects and adjusts them.
 //!
-//! Offsets and lengths count UTF-16 units, as everywhere in the Bot API. Found by itself are commands,
-//! mentions, hashtags and web links; e-mail addresses, phone numbers and cashtags are deliberately not.
+//! Offsets and lengths count UTF-16 units, as everywhere in the Bot API. Commands, mentions, hashtags and web links are
+//! detected; e-mail addresses, phone numbers and cashtags are deliberately not.
 
 use super::error::{Answer, Refusal};
 use serde::{Deserialize, Serialize};
 
-/// A span of a text and what it is.
+/// A span of a text and its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entity {
     /// `bold`, `code`, `mention`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it starts, in UTF-16 units.
+    /// Start, in UTF-16 units.
     pub offset: usize,
-    /// How long it is, in UTF-16 units.
+    /// Length, in UTF-16 units.
     pub length: usize,
-    /// Where a `text_link` leads.
+    /// Target of a `text_link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The language of a `pre`.
@@ -39,12 +39,12 @@ impl Entity {
     }
 }
 
-/// The length of a text in UTF-16 units.
+/// Returns the length of a text in UTF-16 units.
 pub(crate) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Trims the text and moves its entities along; those left without text go.
+/// Trims the text and adjusts its entities; empty ones are removed.
 pub(crate) fn trim(text: &str, entities: Vec<Entity>) -> (String, Vec<Entity>) {
     let trimmed = text.trim();
     let cut = units(text) - units(text.trim_start());
@@ -58,7 +58,7 @@ pub(crate) fn trim(text: &str, entities: Vec<Entity>) -> (String, Vec<Entity>) {
     (trimmed.to_owned(), entities.into_iter().filter_map(fit).collect())
 }
 
-/// Checks entities that a caller made itself.
+/// Checks entities from a caller.
 pub(crate) fn check(text: &str, entities: &[Entity]) -> Answer<()> {
     let end = units(text);
     match entities.iter().find(|entity| entity.offset >= end || entity.end() > end) {
@@ -70,7 +70,7 @@ pub(crate) fn check(text: &str, entities: &[Entity]) -> Answer<()> {
     }
 }
 
-/// Adds the entities that the platform finds by itself, where no code or link stands already.
+/// Adds detected entities outside of code and links.
 pub(crate) fn detect(text: &str, mut entities: Vec<Entity>) -> Vec<Entity> {
     let taken: Vec<_> = entities
         .iter()
@@ -83,7 +83,7 @@ pub(crate) fn detect(text: &str, mut entities: Vec<Entity>) -> Vec<Entity> {
     entities
 }
 
-/// The words of a text with their offsets; a bracket or a quote before a word is not part of it.
+/// Returns the words of a text with their offsets; a leading bracket or quote is not part of a word.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut offset = 0;
     text.split_inclusive(char::is_whitespace).map(move |piece| {
@@ -116,7 +116,7 @@ fn name_length(text: &str) -> usize {
     text.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count()
 }
 
-/// The length of `name` or `name@bot`, when it is a command's name.
+/// Returns the length of `name` or `name@bot`, if it is a command's name.
 fn command_length(rest: &str) -> Option<usize> {
     let name = name_length(rest);
     let tail = rest.get(name..)?;

@@ -1,9 +1,9 @@
-//! What a method answers when it refuses.
+//! Errors of methods.
 
 use super::types::ChatId;
 use serde_json::{Map, Value, json};
 
-/// A refusal, as the platform words it.
+/// A refusal in the platform's wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,

@@ -1,4 +1,4 @@
-//! Files: what the bot uploads, and what it fetches.
+//! Files: uploads and downloads of the bot.
 
 use super::{
     error::{Answer, Refusal},
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use serde_json::json;
 
 const MIB: usize = 1024 * 1024;
-/// The largest file that `getFile` hands out.
+/// Maximum size of a download with `getFile`.
 const DOWNLOAD: usize = 20 * MIB;
-/// The largest picture that is taken.
+/// Maximum size of a photo.
 const PHOTO: usize = 10 * MIB;
-/// The largest file that is taken.
+/// Maximum size of a file.
 pub(crate) const UPLOAD: usize = 50 * MIB;
 
-/// The file that a call sends: uploaded with it, or one that the platform has.
+/// Returns the file in a call: uploaded with it, or already on the platform.
 pub(crate) fn take(world: &mut World, params: &Params, field: &str) -> Answer<File> {
     let photo = field == "photo";
     let (id, file) = match params.file(field) {
@@ -56,12 +56,12 @@ fn check(file: &Upload, photo: bool) -> Answer<()> {
     }
 }
 
-/// What is said to a request that is too large to be read.
+/// Returns the error for a request that is too large.
 pub(crate) fn too_large() -> Refusal {
     Refusal::new(413, "Request Entity Too Large")
 }
 
-/// PNG, JPEG, GIF or WebP by their first bytes.
+/// Returns whether bytes begin like PNG, JPEG, GIF or WebP.
 fn is_picture(bytes: &Bytes) -> bool {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     let webp = starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
@@ -81,7 +81,7 @@ pub(crate) fn get(world: &mut World, params: &Params) -> Answer {
     Ok(json!({"file_id": id, "file_unique_id": wire::unique_id(id), "file_size": size, "file_path": path}))
 }
 
-/// The small copy of a picture is the picture here.
+/// The thumbnail of a photo is the photo itself here.
 fn find<'a>(world: &'a World, id: &str) -> Option<&'a Upload> {
     world.files.get(id.strip_suffix("-s").unwrap_or(id))
 }
@@ -95,13 +95,13 @@ fn path(id: &str, file: &Upload) -> String {
     format!("documents/{id}.{kind}")
 }
 
-/// Whether there is a file at a path, as a call like any other: so that it is counted and can fail.
+/// Checks whether a file exists, as a recorded call that can fail.
 pub(crate) fn locate(world: &mut World, params: &Params) -> Answer {
     let found = at(world, params.text("path").unwrap_or_default());
     found.map(|file| json!(file.bytes.len())).ok_or_else(|| Refusal::new(404, "Not Found"))
 }
 
-/// The file at a path that `getFile` gave out.
+/// Returns the file at a path from `getFile`.
 pub(crate) fn at<'a>(world: &'a World, path: &str) -> Option<&'a Upload> {
     let (_, name) = path.split_once('/')?;
     let (id, _) = name.rsplit_once('.')?;

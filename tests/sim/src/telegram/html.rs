@@ -1,7 +1,7 @@
-//! Telegram's HTML parse mode: a handful of tags, strict about them, and not HTML otherwise.
+//! Telegram's HTML parse mode: a few tags, strictly checked, and otherwise not HTML.
 //!
-//! Errors carry the platform's wording and byte offsets, since a client may read them. Deliberately absent:
-//! which user a link to one (`tg://user?id=`) mentions, and the other two parse modes.
+//! Errors have the platform's wording and byte offsets, because a client may parse them. Deliberately absent: the user
+//! in a mention link (`tg://user?id=`), and the other two parse modes.
 
 use super::{
     entity::{Entity, units},
@@ -9,7 +9,7 @@ use super::{
 };
 use url::Url;
 
-/// Reads HTML into text and entities.
+/// Parses HTML to text and entities.
 pub(crate) fn parse(html: &str) -> Answer<(String, Vec<Entity>)> {
     let mut parser = Parser { html, rest: html, text: String::new(), open: Vec::new(), entities: Vec::new() };
     while !parser.rest.is_empty() {
@@ -21,7 +21,7 @@ pub(crate) fn parse(html: &str) -> Answer<(String, Vec<Entity>)> {
     }
 }
 
-/// Puts outer before inner. A language that no `<pre>` took means nothing.
+/// Sorts outer before inner entities. A language without a `<pre>` is ignored.
 fn finish(mut entities: Vec<Entity>) -> Vec<Entity> {
     entities.sort_by_key(|entity| (entity.offset, std::cmp::Reverse(entity.length)));
     for code in entities.iter_mut().filter(|entity| entity.kind == "code") {
@@ -38,12 +38,12 @@ struct Parser<'a> {
     entities: Vec<Entity>,
 }
 
-/// A start tag that waits for its end.
+/// An open start tag.
 struct Tag {
     name: String,
-    /// The one attribute that means something for this tag.
+    /// The only used attribute of this tag.
     argument: String,
-    /// Where its text starts: in UTF-16 units, and in bytes.
+    /// Start of its text: in UTF-16 units, and in bytes.
     offset: usize,
     from: usize,
 }
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads up to and with `>`; keeps the attribute that the tag has a use for.
+    /// Parses up to and including `>`; returns the used attribute.
     fn attributes(&mut self, tag: &str, start: usize) -> Answer<String> {
         let mut argument = String::new();
         loop {
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
     fn value(&mut self, tag: &str, name: &str, start: usize) -> Answer<String> {
         self.skip_space();
         let Some(rest) = self.rest.strip_prefix('=') else {
-            // The one attribute without a value.
+            // The only attribute without a value.
             if (tag, name) == ("blockquote", "expandable") {
                 return Ok(String::new());
             }
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
             return Err(refuse(format!("Unclosed end tag at byte offset {start}")));
         };
         self.rest = rest;
-        // An end tag without a name ends whatever is open.
+        // An end tag without a name closes the innermost tag.
         if !name.is_empty() && name != tag.name {
             let found = format!("expected \"</{}>\", found \"</{name}>\"", tag.name);
             return Err(refuse(format!("Unmatched end tag at byte offset {start}, {found}")));
@@ -255,7 +255,7 @@ fn kind(tag: &str) -> &'static str {
     }
 }
 
-/// The address as the platform keeps it; `None` when it is none, and the text stays plain.
+/// Returns the normalized URL; `None` if it is invalid, and the text stays plain.
 fn link(address: &str) -> Option<String> {
     let url = Url::parse(address).or_else(|_| Url::parse(&format!("http://{address}"))).ok()?;
     let web =
@@ -264,7 +264,7 @@ fn link(address: &str) -> Option<String> {
     (web || telegram || url.host_str() == Some("localhost")).then(|| url.to_string())
 }
 
-/// The first character of a non-empty text, a character reference being one.
+/// Returns the first character of a non-empty text; a character reference counts as one.
 fn character(text: &str) -> (char, &str) {
     if let Some(found) = text.strip_prefix('&').and_then(reference) {
         return found;
@@ -273,7 +273,7 @@ fn character(text: &str) -> (char, &str) {
     (rest.next().unwrap_or_default(), rest.as_str())
 }
 
-/// Four names and numbers; the semicolon may be missing. Anything else stays as it is written.
+/// Parses four names and numbers; the semicolon is optional. Anything else is literal.
 fn reference(text: &str) -> Option<(char, &str)> {
     let (c, rest) = match text.strip_prefix('#') {
         Some(number) => numeric(number)?,

@@ -1,4 +1,4 @@
-//! The methods that the server knows, in one table, and those that are small.
+//! The table of supported methods, and the small ones.
 
 use super::{
     edit,
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How a method is done.
+/// How a method is executed.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// At once, on the state.
+    /// Immediately, on the state.
     Now(fn(&mut World, &Params) -> Answer),
-    /// As `Now`, and counted against the rate limits.
+    /// Like `Now`, with rate limits.
     Paced(fn(&mut World, &Params) -> Answer),
     /// `getUpdates`, which may wait.
     Poll,
@@ -47,19 +47,19 @@ const METHODS: [(&str, Work); 19] = [
     ("getChat", Work::Now(get_chat)),
 ];
 
-/// Finds a method; the case of its name does not count.
+/// Finds a method; names are case-insensitive.
 pub(crate) fn find(name: &str, world: &World) -> Option<(&'static str, Work)> {
     let found = METHODS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()?;
     (world.options.drafts || found.0 != "sendMessageDraft").then_some(found)
 }
 
-/// The chat that a call is about.
+/// Returns the chat of a call.
 pub(crate) fn chat_id(params: &Params) -> Answer<ChatId> {
     let empty = || Refusal::bad("chat_id is empty");
     params.int("chat_id").map_err(|_| Refusal::bad("chat not found"))?.map(ChatId).ok_or_else(empty)
 }
 
-/// Any other method.
+/// The result of any other method.
 pub(crate) fn unknown(_: &mut World, _: &Params) -> Answer {
     Err(Refusal::new(404, "Not Found: method not found"))
 }
@@ -109,7 +109,7 @@ const ACTIONS: [&str; 11] = [
     "upload_video_note",
 ];
 
-/// How long "typing…" stands unless it is said again.
+/// Duration of "typing…" unless it is repeated.
 const ACTION_LASTS: Duration = Duration::from_secs(5);
 
 fn chat_action(world: &mut World, params: &Params) -> Answer {

@@ -1,6 +1,6 @@
-//! Rate limits: how many sends and edits the platform takes, for a chat and for the bot.
+//! Rate limits of sends and edits, per chat and for the bot.
 //!
-//! The real figures are not published, so there are no defaults: a test states its own.
+//! The real limits are not published, so there are no defaults: a test sets its own.
 
 use super::{
     error::{Answer, Refusal},
@@ -15,18 +15,18 @@ use tokio::time::Instant;
 /// At most `count` calls in any stretch of time as long as `per`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How many calls.
+    /// Number of calls.
     pub count: usize,
-    /// In how long.
+    /// Period.
     pub per: Duration,
 }
 
-/// The limits in force; `None` is none.
+/// Active limits; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paces {
     /// For each private chat.
     pub private: Option<Pace>,
-    /// For each group, of whatever kind.
+    /// For each group of any kind.
     pub group: Option<Pace>,
     /// For the bot as a whole.
     pub overall: Option<Pace>,
@@ -41,7 +41,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Counts a call, or says how long to wait. A refused call counts for nothing.
+    /// Counts a call, or returns the delay. A refused call does not count.
     pub(crate) fn pass(&mut self, chat: ChatId, now: Instant) -> Answer<()> {
         let pace = if chat.0 < 0 { self.paces.group } else { self.paces.private };
         let calls = self.chats.entry(chat).or_default();

@@ -1,7 +1,7 @@
-//! The parameters of a call, whichever of the five ways they came: query, JSON, form, multipart, or a mix.
+//! Parameters of a call in any of five formats: query, JSON, form, multipart, or a mix.
 //!
-//! In a query or a form every value is text and a structured one is JSON inside the text; so a number may
-//! be `"7"` and a flag `"True"`. Names are as documented and case counts.
+//! In a query or a form every value is text and structured ones are JSON inside of the text; so a number may be `"7"`
+//! and a flag `"True"`. Names are case-sensitive.
 
 use super::{
     error::{Answer, Refusal},
@@ -70,7 +70,7 @@ impl Params {
         }
     }
 
-    /// A structured value, or `None` when it is not there.
+    /// Returns a structured value, or `None` if it is missing.
     pub(crate) fn object<T: DeserializeOwned>(&self, name: &str) -> Answer<Option<T>> {
         let parsed = match self.fields.get(name) {
             None => return Ok(None),
@@ -81,13 +81,13 @@ impl Params {
         parsed.map(Some).map_err(|error| Refusal::bad(format!("can't parse {name}: {error}")))
     }
 
-    /// The file that the field carries or, as `attach://name`, points to.
+    /// Returns the file in a field, or the one that it references as `attach://name`.
     pub(crate) fn file(&self, name: &str) -> Option<&Upload> {
         let attached = self.text(name).and_then(|text| text.strip_prefix("attach://"));
         self.files.get(attached.unwrap_or(name))
     }
 
-    /// Everything, for the record; a file is its name and size.
+    /// Returns all parameters for the record; a file is recorded as its name and size.
     pub(crate) fn record(&self) -> Map<String, Value> {
         let mut record = self.fields.clone();
         for (name, file) in &self.files {

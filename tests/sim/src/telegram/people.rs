@@ -1,4 +1,4 @@
-//! What people do: they write, edit, press, block. Each becomes an update, if the bot may see it.
+//! User actions: writing, editing, pressing, blocking. Each becomes an update if the bot may see it.
 
 use super::{
     edit::replace,
@@ -9,7 +9,7 @@ use super::{
 };
 use tokio::time::Instant;
 
-/// Something that a person posts.
+/// A user's post.
 #[derive(Clone, Debug, Default)]
 pub struct Post {
     text: String,
@@ -20,7 +20,7 @@ pub struct Post {
 }
 
 impl Post {
-    /// A text, or the caption of the files to come.
+    /// A text, or the caption of the following files.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
@@ -33,7 +33,7 @@ impl Post {
         self
     }
 
-    /// As a message of somebody else, who hides their account, passed on.
+    /// As a forwarded message of a user who hides their account.
     #[must_use]
     pub fn forwarded_from(mut self, name: &str) -> Self {
         self.forwarded_from = Some(name.to_owned());
@@ -47,7 +47,7 @@ impl Post {
         self
     }
 
-    /// With a file. More than one make an album: a message each, the caption on the first.
+    /// With a file. Several files are an album: one message each, with the caption on the first.
     #[must_use]
     pub fn file(mut self, file: Upload) -> Self {
         self.files.push(file);
@@ -55,22 +55,22 @@ impl Post {
     }
 }
 
-/// Why a person could not do it: the test asked for what cannot be.
+/// Reason why an action is impossible: an error of the test.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
-    /// There is no such chat, or the bot's access to it has moved.
+    /// The chat does not exist, or the bot's access has moved.
     #[error("there is no chat {0}")]
     Chat(ChatId),
-    /// There is no such message, or it is deleted.
+    /// The message does not exist, or is deleted.
     #[error("there is no message {0}")]
     Message(MessageId),
-    /// The person is not in the chat, or not known.
+    /// The user is not in the chat, or unknown.
     #[error("{0} is not in the chat")]
     Person(UserId),
     /// The message has no button that sends this.
     #[error("no button sends {0:?}")]
     Button(String),
-    /// Not in this kind of chat.
+    /// The action is not possible in this kind of chat.
     #[error("not in this kind of chat")]
     Kind,
 }
@@ -163,7 +163,7 @@ impl World {
         Ok(())
     }
 
-    /// People see it go; the platform tells the bot nothing.
+    /// Deletes a user's message; the platform sends no event to the bot.
     pub(crate) fn person_deletes(&mut self, chat: ChatId, message: MessageId) -> Done<()> {
         let of = self.chat_mut(chat).map_err(|_| Impossible::Chat(chat))?;
         of.message_mut(message).ok_or(Impossible::Message(message))?.deleted = true;
@@ -196,7 +196,7 @@ impl World {
         Ok(())
     }
 
-    /// A group becomes a supergroup: a new chat, told of in both.
+    /// Converts a group to a supergroup: a new chat, announced in both.
     pub(crate) fn migrate(&mut self, group: ChatId) -> Done<ChatId> {
         let of = self.chat(group).map_err(|_| Impossible::Chat(group))?;
         if of.kind != Kind::Group {
@@ -232,7 +232,7 @@ impl World {
         self.updates.push(chat, kind, &json, Instant::now())
     }
 
-    /// What a bot in privacy mode gets in a group: what the platform itself says, replies to it, mentions
+    /// Returns whether a bot in privacy mode receives a message of a group: service messages, replies to it, mentions
     /// of it, and commands unless they name another bot.
     fn concerns_bot(&self, of: &Chat, id: MessageId) -> bool {
         let Some(message) = of.message(id) else { return false };

@@ -1,4 +1,4 @@
-//! Telegram in the words that all platforms share.
+//! Implements the common interface of platforms for Telegram.
 
 use super::{ChatId, Kind, MessageId, Post, Seen, Telegram, Upload, UserId};
 use crate::{
@@ -48,7 +48,7 @@ impl Platform for Telegram {
 
     fn recall(&self, chat: &str, message: &str) -> bool {
         self.delete(ChatId(number(chat)), MessageId(number(message))).ok();
-        // A bot hears nothing of it.
+        // Bots do not receive recalls.
         false
     }
 
@@ -110,7 +110,7 @@ impl Platform for Telegram {
     }
 }
 
-/// Reads an id; one that is none stands for nobody.
+/// Parses an ID; an invalid one matches no user.
 fn number(id: &str) -> i64 {
     id.parse().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The bot sends: messages, files, drafts.
+//! Messages, files and drafts of the bot.
 
 use super::{
     entity::{self, Entity},
@@ -13,13 +13,13 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest text, in UTF-16 units after parsing.
+/// Maximum length of a text, in UTF-16 units after parsing.
 const TEXT: usize = 4096;
-/// The longest caption, likewise.
+/// Maximum length of a caption, in UTF-16 units after parsing.
 const CAPTION: usize = 1024;
-/// The longest callback data, in bytes.
+/// Maximum size of callback data, in bytes.
 const CALLBACK: usize = 64;
-/// How long a draft stands unless it is renewed.
+/// Lifetime of a draft unless it is renewed.
 const DRAFT_LASTS: Duration = Duration::from_secs(30);
 
 /// `sendMessage`.
@@ -75,7 +75,7 @@ pub(crate) fn draft(world: &mut World, params: &Params) -> Answer {
     Ok(true.into())
 }
 
-/// Everything about a new message but what it says.
+/// Parses everything of a new message except its content.
 fn new_message(world: &World, params: &Params) -> Answer<(ChatId, NewMessage)> {
     let body = Body { buttons: buttons(params)?, ..Body::default() };
     let chat = world.open_chat(chat_id(params)?)?;
@@ -88,7 +88,7 @@ fn new_message(world: &World, params: &Params) -> Answer<(ChatId, NewMessage)> {
     Ok((chat.id, new))
 }
 
-/// The thread asked for. The General topic has no number, not even 1.
+/// Returns the requested thread. The General topic has no number, not even 1.
 pub(crate) fn thread(chat: &Chat, asked: Option<i64>) -> Answer<Option<MessageId>> {
     let Some(id) = asked.filter(|id| *id != 0).map(MessageId) else { return Ok(None) };
     let known = match chat.kind {
@@ -128,7 +128,7 @@ struct Keyboard {
     inline_keyboard: Vec<Vec<Button>>,
 }
 
-/// The inline buttons asked for.
+/// Returns the requested inline buttons.
 pub(crate) fn buttons(params: &Params) -> Answer<Vec<Vec<Button>>> {
     let keyboard: Option<Keyboard> = params.object("reply_markup")?;
     let rows = keyboard.map_or_else(Vec::new, |keyboard| keyboard.inline_keyboard);
@@ -151,13 +151,13 @@ struct LinkPreview {
     is_disabled: bool,
 }
 
-/// Whether link previews are off, in the new way of asking or the old.
+/// Returns whether link previews are disabled, with the new or the old parameter.
 pub(crate) fn preview_off(params: &Params) -> Answer<bool> {
     let options: Option<LinkPreview> = params.object("link_preview_options")?;
     Ok(options.map_or_else(|| params.flag("disable_web_page_preview"), |options| options.is_disabled))
 }
 
-/// The text of a message, which must be there and fit.
+/// Returns the text of a message, which is required and limited.
 pub(crate) fn text(params: &Params) -> Answer<(String, Vec<Entity>)> {
     if params.text("text").is_none() {
         return Err(Refusal::bad("message text is empty"));
@@ -170,7 +170,7 @@ pub(crate) fn text(params: &Params) -> Answer<(String, Vec<Entity>)> {
     }
 }
 
-/// A text after parsing, trimmed, with the entities asked for and those found.
+/// Returns a text after parsing and trimming, with the requested and the detected entities.
 fn formatted(params: &Params, field: &str, entities: &str) -> Answer<(String, Vec<Entity>)> {
     let raw = params.text(field).unwrap_or_default();
     let mode = params.text("parse_mode").unwrap_or_default().to_ascii_lowercase();

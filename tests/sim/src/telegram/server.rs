@@ -1,4 +1,4 @@
-//! The HTTP side: `/bot<TOKEN>/<method>` in all the ways it may be called, and `/file/bot<TOKEN>/<path>`.
+//! The HTTP server: `/bot<TOKEN>/<method>` in all formats, and `/file/bot<TOKEN>/<path>`.
 
 use super::{
     core::{Core, refuse},
@@ -19,16 +19,16 @@ use axum::{
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
-/// The largest body that is read: the largest file and what stands around it.
+/// Maximum size of a body, in bytes: the largest file and its framing.
 const BODY: usize = files::UPLOAD + 1024 * 1024;
 
-/// The routes of the Bot API.
+/// Routes of the Bot API.
 pub(crate) fn router(core: Arc<Core>) -> Router {
     Router::new().fallback(route).layer(DefaultBodyLimit::max(BODY)).with_state(core)
 }
 
 async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
-    // Clients differ in what they escape: the colon of the token, the slash in a file's path.
+    // Clients differ in their escaping: the colon of the token, the slash in a file's path.
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
     if let Some((token, path)) = path.strip_prefix("/file/bot").and_then(|rest| rest.split_once('/')) {
         return download(&core, token, path).await;
@@ -45,7 +45,7 @@ async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
     }
 }
 
-/// Under the name `download` in the record.
+/// Recorded as `download`.
 async fn download(core: &Core, token: &str, path: &str) -> Response {
     if !core.look(|world| world.options.token == token) {
         return refuse(&Refusal::new(401, "Unauthorized")).into_response();

@@ -1,4 +1,4 @@
-//! The platform's traps, one sentence each. In process, on driven time.
+//! The platform's pitfalls, one sentence each. In process, with a controlled clock.
 
 use super::{
     Button, ChatId, Fault, Kind, MessageId, Options, Outcome, Pace, Paces, Post, Upload, UserId, View, When,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, advance};
 
-/// A server with one person, without HTTP.
+/// A server with one user, without HTTP.
 struct Sim {
     core: Arc<Core>,
     ada: UserId,

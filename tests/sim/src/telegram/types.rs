@@ -1,4 +1,4 @@
-//! The things of the platform, as the simulator keeps them. How they look on the wire is `wire`'s matter.
+//! Objects of the platform, as stored in the simulator. Their wire format is in `wire`.
 
 use super::entity::Entity;
 use bytes::Bytes;
@@ -22,23 +22,23 @@ macro_rules! id {
 }
 
 id! {
-    /// Names a person or the bot.
+    /// ID of a user or the bot.
     UserId
 }
 id! {
-    /// Names a chat: a private one by its person's id, a group by a negative number.
+    /// ID of a chat: the user's ID for a private one, negative for a group.
     ChatId
 }
 id! {
-    /// Names a message inside its chat, and a forum topic by the message that opened it.
+    /// ID of a message in its chat, or of a forum topic: the message that opened it.
     MessageId
 }
 id! {
-    /// Names an update.
+    /// ID of an update.
     UpdateId
 }
 
-/// Who wrote a message.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
@@ -48,25 +48,25 @@ pub enum Author {
     User(UserId),
 }
 
-/// A person, or the bot itself.
+/// A user, or the bot itself.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) id: UserId,
     pub(crate) name: String,
     pub(crate) username: Option<String>,
-    /// The language of the person's app, as IETF tag.
+    /// Language of the user's app, as IETF tag.
     pub(crate) language: String,
 }
 
-/// What kind of chat it is.
+/// Kind of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// One person and the bot.
+    /// A private chat with the bot.
     Private,
-    /// A small group: its messages share their numbers with the private chats.
+    /// A basic group: it shares message numbers with the private chats.
     Group,
-    /// A group with message numbers of its own.
+    /// A group with its own message numbers.
     Supergroup,
     /// A supergroup with topics.
     Forum,
@@ -91,29 +91,29 @@ pub(crate) struct Chat {
     pub(crate) members: BTreeSet<UserId>,
     pub(crate) topics: BTreeMap<MessageId, String>,
     pub(crate) messages: BTreeMap<MessageId, Message>,
-    /// The last number given; used by supergroups alone.
+    /// Last assigned number; only used by supergroups.
     pub(crate) last: i64,
     pub(crate) typing: Option<Typing>,
     pub(crate) draft: Option<Draft>,
-    /// All texts that drafts have shown, in order.
+    /// All texts of drafts, in order.
     pub(crate) drafts: Vec<Shown>,
 }
 
-/// "typing…" and its like, until it fades.
+/// "typing…" and similar, until it expires.
 #[derive(Clone, Debug)]
 pub(crate) struct Typing {
     pub(crate) action: String,
     pub(crate) until: Instant,
 }
 
-/// A text growing in the chat that is no message yet.
+/// A growing text that is not a message yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) text: String,
     pub(crate) until: Instant,
 }
 
-/// A message as it is now, and the texts that it has shown.
+/// The current state of a message, and its texts so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) id: MessageId,
@@ -126,15 +126,15 @@ pub(crate) struct Message {
     pub(crate) edited: Option<i64>,
     pub(crate) deleted: bool,
     pub(crate) album: Option<String>,
-    /// Whose message it is, if it was passed on.
+    /// Author of a forwarded message.
     pub(crate) forwarded_from: Option<String>,
     pub(crate) reactions: Vec<String>,
     pub(crate) shown: Vec<Shown>,
-    /// For what the platform itself writes: the field that says what happened, and its value.
+    /// For service messages: the field with the event, and its value.
     pub(crate) service: Option<(&'static str, serde_json::Value)>,
 }
 
-/// What a message says; compared as a whole to tell whether an edit changes anything.
+/// Content of a message; compared as a whole to detect edits without a change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Body {
     pub(crate) text: String,
@@ -147,12 +147,12 @@ pub(crate) struct Body {
 /// One inline button.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
-    /// What is written on it.
+    /// Label.
     pub text: String,
-    /// What the bot hears when it is pressed.
+    /// Data for the bot when it is pressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_data: Option<String>,
-    /// Where it leads instead.
+    /// URL to open instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -160,7 +160,7 @@ pub struct Button {
 /// A file in a message; its bytes are in the file store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct File {
-    /// The id by which it is fetched or sent again.
+    /// ID to download or resend it.
     pub id: String,
     /// Its name; photos have none.
     pub name: String,
@@ -168,11 +168,11 @@ pub struct File {
     pub mime: String,
     /// Its size in bytes.
     pub size: usize,
-    /// Whether it is shown as a picture.
+    /// Whether it is shown as a photo.
     pub photo: bool,
 }
 
-/// A file on its way into a chat.
+/// A file to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
     /// Its name.
@@ -181,7 +181,7 @@ pub struct Upload {
     pub mime: String,
     /// Its content.
     pub bytes: Bytes,
-    /// Whether it is sent as a picture.
+    /// Whether it is sent as a photo.
     pub photo: bool,
 }
 
@@ -192,19 +192,19 @@ impl Upload {
         Self { name: name.to_owned(), mime: mime.to_owned(), bytes: bytes.into(), photo: false }
     }
 
-    /// A picture.
+    /// A photo.
     #[must_use]
     pub fn photo(bytes: impl Into<Bytes>) -> Self {
         Self { name: String::new(), mime: "image/jpeg".to_owned(), bytes: bytes.into(), photo: true }
     }
 }
 
-/// A text that stood in the chat from a moment on.
+/// A text that was shown from a time on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Since when.
+    /// Time of its first appearance.
     pub at: Instant,
-    /// What it said.
+    /// The text.
     pub text: String,
 }
 
@@ -218,7 +218,7 @@ impl Chat {
             members: BTreeSet::new(),
             topics: BTreeMap::new(),
             messages: BTreeMap::new(),
-            // Number 1 is the group's creation, and in a forum the General topic's.
+            // Number 1 is the group's creation; in a forum it is the General topic.
             last: 1,
             typing: None,
             draft: None,
@@ -226,7 +226,7 @@ impl Chat {
         }
     }
 
-    /// A message that is still there.
+    /// Returns a message unless it was deleted.
     pub(crate) fn message(&self, id: MessageId) -> Option<&Message> {
         self.messages.get(&id).filter(|message| !message.deleted)
     }
@@ -239,7 +239,7 @@ impl Chat {
         matches!(self.kind, Kind::Supergroup | Kind::Forum)
     }
 
-    /// The thread that a reply to `id` belongs to.
+    /// Returns the thread of a reply to `id`.
     pub(crate) fn thread_of(&self, id: MessageId) -> Option<MessageId> {
         let message = self.message(id)?;
         match self.kind {

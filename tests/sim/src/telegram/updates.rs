@@ -1,7 +1,7 @@
-//! The queue of updates and the rules by which polling empties it.
+//! The queue of updates and the rules for polling it.
 //!
-//! An update stays until a poll asks for a higher number: handing it out confirms nothing. It is kept for a
-//! day at most. Only one poll may stand at a time; a newer one ends the older.
+//! An update stays until a poll requests a higher number: sending it does not confirm it. It is stored for at most a
+//! day. Only one poll can be active; a newer one ends the older.
 
 use super::{
     error::{Answer, Refusal},
@@ -14,16 +14,16 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How long an unfetched update is kept.
+/// Retention time of an unconfirmed update.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many updates can be delivered a second time.
+/// Number of updates that can be repeated.
 const REMEMBERED: usize = 10_000;
 
-/// What a bot gets that never said what it wants.
+/// Kinds that a bot does not receive by default.
 const BY_DEFAULT_ABSENT: [&str; 3] = ["chat_member", "message_reaction", "message_reaction_count"];
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
     pub(crate) id: UpdateId,
@@ -31,7 +31,7 @@ pub(crate) struct Update {
     /// The whole update as JSON.
     pub(crate) body: Value,
     pub(crate) at: Instant,
-    /// How often a webhook refused it, and when it is tried again.
+    /// Number of refusals by a webhook, and the time of the next attempt.
     pub(crate) tries: u32,
     pub(crate) not_before: Instant,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Update {
 pub(crate) struct Updates {
     next: i64,
     queue: VecDeque<Update>,
-    /// Delivered once more, whatever the offset says.
+    /// Repeated updates, independent of the offset.
     again: VecDeque<Update>,
     known: VecDeque<Update>,
     allowed: Option<BTreeSet<String>>,
@@ -49,11 +49,11 @@ pub(crate) struct Updates {
     ended_by: &'static str,
 }
 
-/// What a standing poll finds.
+/// Result of an active poll.
 pub(crate) enum Polled {
-    /// Updates to hand out.
+    /// Updates to send.
     Some(Vec<Value>),
-    /// Nothing yet.
+    /// No updates yet.
     Nothing,
 }
 
@@ -70,7 +70,7 @@ impl Updates {
         }
     }
 
-    /// Queues what happened and returns its number; `None` when the bot does not want that kind.
+    /// Queues an event and returns its number; `None` if the bot does not want that kind.
     pub(crate) fn push(&mut self, chat: ChatId, kind: &str, what: &Value, now: Instant) -> Option<UpdateId> {
         if !self.wanted(kind) {
             return None;
@@ -94,7 +94,7 @@ impl Updates {
         }
     }
 
-    /// The choice holds until the next choice; an empty one is the default again.
+    /// Sets the wanted kinds until the next call; an empty list resets the default.
     pub(crate) fn allow(&mut self, kinds: Option<Vec<String>>) {
         if let Some(kinds) = kinds {
             self.allowed = (!kinds.is_empty()).then(|| kinds.into_iter().collect());
@@ -109,7 +109,7 @@ impl Updates {
         self.known.back().map(|update| update.id)
     }
 
-    /// The update that told of a message first.
+    /// Returns the first update of a message.
     pub(crate) fn of(&self, chat: ChatId, message: MessageId) -> Option<UpdateId> {
         let tells =
             |update: &&Update| update.chat == chat && update.body["message"]["message_id"] == message.0;
@@ -125,14 +125,14 @@ impl Updates {
         self.again.clear();
     }
 
-    /// Delivers an update once more under its old number, confirmed or not.
+    /// Repeats an update with its old number, confirmed or not.
     pub(crate) fn repeat(&mut self, id: UpdateId, now: Instant) -> bool {
         let Some(update) = self.known.iter().find(|update| update.id == id) else { return false };
         self.again.push_back(Update { at: now, not_before: now, tries: 0, ..update.clone() });
         true
     }
 
-    /// Starts a poll: confirms what lies below the offset and ends the poll that stands.
+    /// Starts a poll: confirms updates below the offset and ends the active poll.
     pub(crate) fn enter(&mut self, offset: i64) -> u64 {
         self.end_poll(
             "terminated by other getUpdates request; make sure that only one bot instance is running",
@@ -151,7 +151,7 @@ impl Updates {
         self.ended_by = why;
     }
 
-    /// What the poll can take now.
+    /// Returns the updates for the poll.
     pub(crate) fn poll(&mut self, poll: u64, limit: usize, now: Instant) -> Answer<Polled> {
         if poll != self.poll {
             return Err(Refusal::conflict(self.ended_by));
@@ -163,7 +163,7 @@ impl Updates {
         Ok(if found.is_empty() { Polled::Nothing } else { Polled::Some(found) })
     }
 
-    /// The next update for a webhook: due, and of a chat that has none under way.
+    /// Returns the next update for a webhook: due, and of a chat without a delivery in progress.
     pub(crate) fn due(&self, busy: &BTreeSet<ChatId>, now: Instant) -> Option<Update> {
         let mut blocked = busy.clone();
         for update in self.again.iter().chain(&self.queue).filter(|update| now < update.at + KEPT) {
@@ -175,13 +175,13 @@ impl Updates {
         None
     }
 
-    /// When the next refused update is tried again.
+    /// Returns the time of the next attempt for a refused update.
     pub(crate) fn next_try(&self, now: Instant) -> Option<Instant> {
         let all = self.again.iter().chain(&self.queue);
         all.map(|update| update.not_before).filter(|at| *at > now).min()
     }
 
-    /// A webhook took it.
+    /// Removes an update that a webhook accepted.
     pub(crate) fn delivered(&mut self, id: UpdateId) {
         let again = self.again.iter().position(|update| update.id == id);
         match again {
@@ -190,7 +190,7 @@ impl Updates {
         }
     }
 
-    /// A webhook refused it: again after a pause that doubles.
+    /// Schedules an update that a webhook refused, after a pause that doubles.
     pub(crate) fn refused(&mut self, id: UpdateId, first: Duration, now: Instant) {
         let mut all = self.again.iter_mut().chain(&mut self.queue);
         if let Some(update) = all.find(|update| update.id == id) {

@@ -1,4 +1,4 @@
-//! What can be seen: by a person in a chat, and by a test on the server.
+//! The visible state: for a user in a chat, and for a test on the server.
 
 use super::{
     entity::Entity,
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt;
 use tokio::time::Instant;
 
-/// A message as a person sees it now.
+/// A message as a user sees it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Seen {
     /// Its number in the chat.
@@ -19,21 +19,21 @@ pub struct Seen {
     pub from: Author,
     /// Its text, or the caption of its file.
     pub text: String,
-    /// What in the text is bold, a link, a command, …
+    /// Formatted spans of the text.
     pub entities: Vec<Entity>,
-    /// The buttons under it, by rows.
+    /// Buttons below it, by rows.
     pub buttons: Vec<Vec<Button>>,
-    /// The file it carries.
+    /// Its file.
     pub file: Option<File>,
     /// The message it replies to.
     pub reply_to: Option<MessageId>,
     /// Its topic in a forum.
     pub topic: Option<MessageId>,
-    /// Whether it says "edited".
+    /// Whether it is marked as edited.
     pub edited: bool,
-    /// The emoji that the bot gave it.
+    /// The bot's reactions.
     pub reactions: Vec<String>,
-    /// Whether the preview of its links is off.
+    /// Whether link previews are disabled.
     pub preview_off: bool,
 }
 
@@ -47,20 +47,20 @@ impl View<'_> {
         self.world.chats.get(&chat)
     }
 
-    /// What stands in a chat, in order; deleted messages and the platform's own are not there.
+    /// Returns the messages of a chat, in order, without deleted and service messages.
     #[must_use]
     pub fn transcript(&self, chat: ChatId) -> Vec<Seen> {
         let messages = self.chat(chat).into_iter().flat_map(|chat| chat.messages.values());
         messages.filter(|message| !message.deleted && message.service.is_none()).map(seen).collect()
     }
 
-    /// The bot's messages in a chat, in order.
+    /// Returns the bot's messages in a chat, in order.
     #[must_use]
     pub fn answers(&self, chat: ChatId) -> Vec<Seen> {
         self.transcript(chat).into_iter().filter(|message| message.from == Author::Bot).collect()
     }
 
-    /// The current text of the bot's last message in a chat.
+    /// Returns the current text of the bot's last message in a chat.
     #[must_use]
     pub fn last_answer(&self, chat: ChatId) -> Option<&str> {
         let mut newest_first = self.chat(chat)?.messages.values().rev();
@@ -68,64 +68,64 @@ impl View<'_> {
         Some(&last.body.text)
     }
 
-    /// All texts that a message has shown, in order, also if it is deleted by now.
+    /// Returns all texts of a message, in order, even if it was deleted.
     #[must_use]
     pub fn history(&self, chat: ChatId, message: MessageId) -> Vec<Shown> {
         let message = self.chat(chat).and_then(|chat| chat.messages.get(&message));
         message.map(|message| message.shown.clone()).unwrap_or_default()
     }
 
-    /// The draft that a chat shows now.
+    /// Returns the current draft of a chat.
     #[must_use]
     pub fn draft(&self, chat: ChatId) -> Option<String> {
         let draft = self.chat(chat)?.draft.as_ref()?;
         (Instant::now() < draft.until).then(|| draft.text.clone())
     }
 
-    /// All texts that drafts have shown in a chat, in order.
+    /// Returns all texts of drafts in a chat, in order.
     #[must_use]
     pub fn drafts(&self, chat: ChatId) -> Vec<Shown> {
         self.chat(chat).map(|chat| chat.drafts.clone()).unwrap_or_default()
     }
 
-    /// What the bot is shown to be doing (`typing`), until it fades.
+    /// Returns the bot's visible action (`typing`), until it expires.
     #[must_use]
     pub fn action(&self, chat: ChatId) -> Option<String> {
         let typing = self.chat(chat)?.typing.as_ref()?;
         (Instant::now() < typing.until).then(|| typing.action.clone())
     }
 
-    /// The calls that were kept, oldest first.
+    /// Returns the stored calls, oldest first.
     pub fn calls(&self) -> impl DoubleEndedIterator<Item = &Call> {
         self.world.books.calls.all()
     }
 
-    /// How often a method was called, by its documented name.
+    /// Returns the number of calls of a method, by its documented name.
     #[must_use]
     pub fn count(&self, method: &str) -> u64 {
         self.world.books.calls.count(method)
     }
 
-    /// Updates that the bot has not confirmed.
+    /// Returns the number of unconfirmed updates.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.world.updates.waiting()
     }
 
-    /// Buttons pressed, oldest first, with the bot's answers.
+    /// Returns the pressed buttons with the bot's responses, oldest first.
     #[must_use]
     pub fn presses(&self) -> &[Press] {
         &self.world.presses
     }
 
-    /// The bytes of a file that a message carries.
+    /// Returns the bytes of a message's file.
     #[must_use]
     pub fn bytes(&self, file: &File) -> Option<bytes::Bytes> {
         self.world.files.get(&file.id).map(|file| file.bytes.clone())
     }
 }
 
-/// For the words of a failed test: every chat, and the last calls.
+/// For the message of a failed test: every chat, and the last calls.
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chat in self.world.chats.values().filter(|chat| !chat.messages.is_empty()).take(20) {

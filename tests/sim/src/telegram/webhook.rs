@@ -1,8 +1,8 @@
-//! Delivery by webhook: set, asked about, and carried out.
+//! Delivery by webhook: setting, querying, and executing it.
 //!
-//! Deliveries run side by side, but those of one chat in order. What is not answered with 2xx is tried
-//! again. Deliberately absent: TLS (a loopback address may be plain here), ports other than the platform's
-//! being refused, and a method in the answer's body.
+//! Deliveries run concurrently, but those of one chat in order. Without a 2xx response they are repeated. Deliberately
+//! absent: TLS (a loopback address may be plain here), refusing ports other than the platform's, and a method in the
+//! response's body.
 
 use super::{
     core::Core,
@@ -27,7 +27,7 @@ use tokio::{
 };
 use url::Url;
 
-/// Where updates are sent.
+/// Target of updates.
 #[derive(Clone, Debug)]
 pub(crate) struct Webhook {
     url: Url,
@@ -36,10 +36,10 @@ pub(crate) struct Webhook {
     failed: Option<(i64, String)>,
 }
 
-/// How long a delivery may take.
+/// Timeout of a delivery.
 const POST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `setWebhook`; without an address it is `deleteWebhook`.
+/// `setWebhook`; without a URL it is `deleteWebhook`.
 pub(crate) fn set(world: &mut World, params: &Params) -> Answer {
     let Some(address) = params.text("url") else { return delete(world, params) };
     let url = Url::parse(address).map_err(|_| Refusal::bad("bad webhook: can't parse URL"))?;
@@ -95,7 +95,7 @@ pub(crate) fn info(world: &mut World, _: &Params) -> Answer {
 
 type Sender = Client<HttpConnector, Full<Bytes>>;
 
-/// Delivers for as long as it is polled; does nothing while no webhook is set.
+/// Delivers while it is polled; does nothing without a webhook.
 pub(crate) async fn deliver(core: Arc<Core>) {
     let client: Sender = Client::builder(TokioExecutor::new()).build_http();
     let mut under_way = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The platform's objects as JSON, complete enough for clients that decode strictly.
+//! The platform's objects as JSON, complete enough for strict clients.
 
 use super::{
     types::{Author, Button, Chat, File, Kind, Message, MessageId, User},
@@ -21,7 +21,7 @@ fn bot(world: &World) -> Value {
     json!({"id": me.id, "is_bot": true, "first_name": me.name, "username": me.username})
 }
 
-/// The `User` that `getMe` returns, with what only it says.
+/// The `User` in `getMe`, with its additional fields.
 pub(crate) fn me(world: &World) -> Value {
     let mut object = bot(world);
     object["can_join_groups"] = true.into();
@@ -85,7 +85,7 @@ pub(crate) fn message(world: &World, of: &Chat, message: &Message) -> Value {
     object
 }
 
-/// What a message in a topic replies to when it replies to nothing else: the topic's opening.
+/// Returns the message that a message in a topic replies to by default: the topic's opening.
 fn reply<'a>(of: &'a Chat, message: &Message) -> Option<&'a Message> {
     let topic = message.thread.filter(|_| of.kind == Kind::Forum && message.service.is_none());
     of.message(message.reply_to.or(topic)?)
@@ -163,7 +163,7 @@ fn media(file: &File) -> (&'static str, Value) {
         });
         return ("document", document);
     }
-    // The platform offers smaller copies first; the last is the picture itself.
+    // The platform lists thumbnails first; the last entry is the photo itself.
     let small = picture(&format!("{}-s", file.id), &format!("{unique}s"), 90, file.size.min(1200));
     ("photo", json!([small, picture(&file.id, &unique, 800, file.size)]))
 }
@@ -173,7 +173,7 @@ fn picture(id: &str, unique: &str, width: u32, size: usize) -> Value {
     json!({"file_id": id, "file_unique_id": unique, "width": width, "height": height, "file_size": size})
 }
 
-/// The id that is the same for the same file whoever asks.
+/// Returns the ID that is the same for all bots.
 pub(crate) fn unique_id(file: &str) -> String {
     format!("AQAD{}", file.chars().rev().take(8).collect::<String>())
 }

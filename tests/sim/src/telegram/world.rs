@@ -1,5 +1,5 @@
-//! All that the platform knows, and how one thing in it is found. No IO and no waiting here: a call is a
-//! function of this state, and a test of the rules needs no server.
+//! The platform's state, and lookups in it. No I/O and no waiting here: a call is a function of this state, and tests
+//! of the rules need no server.
 
 use super::{
     error::{Answer, Refusal},
@@ -17,20 +17,20 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What the bot is and what the server can do.
+/// Options of the bot and the server.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The bot's token, `<id>:<secret>`.
     pub token: String,
-    /// The bot's name after the `@`.
+    /// Name of the bot after the `@`.
     pub username: String,
-    /// Whether the bot sees in groups only commands, mentions and replies to it.
+    /// Whether the bot only receives commands, mentions and replies in groups.
     pub privacy: bool,
-    /// Whether the server knows `sendMessageDraft`; older ones do not.
+    /// Whether the server supports `sendMessageDraft`; older ones do not.
     pub drafts: bool,
-    /// The seed of chance in failures.
+    /// Seed for random failures.
     pub seed: u64,
-    /// The pause before a refused webhook delivery is tried again; it doubles each time.
+    /// Pause before a refused webhook delivery is repeated; it doubles each time.
     pub webhook_retry: Duration,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) users: BTreeMap<UserId, User>,
     pub(crate) chats: BTreeMap<ChatId, Chat>,
     pub(crate) files: HashMap<String, Upload>,
-    /// The menus of commands by language; the empty one is everybody else's.
+    /// Menus of commands by language; the empty one is the default.
     pub(crate) commands: BTreeMap<String, Value>,
     pub(crate) presses: Vec<Press>,
     pub(crate) updates: Updates,
@@ -62,19 +62,19 @@ pub(crate) struct World {
     pub(crate) books: Books,
     pub(crate) meter: Meter,
     pub(crate) started: Instant,
-    /// The last message number of private chats and basic groups, which share one row.
+    /// The last message number of private chats and basic groups, which share a sequence.
     shared: i64,
     last_id: i64,
 }
 
-/// A button that a person pressed.
+/// A pressed button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Press {
-    /// The id by which the bot answers.
+    /// ID for the bot's answer.
     pub id: String,
-    /// What the button sent.
+    /// The button's data.
     pub data: String,
-    /// The bot's answer: `None` while the button still shows its clock.
+    /// The bot's answer; `None` while the button shows its progress.
     pub answer: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// A number that nothing else has.
+    /// Returns a unique number.
     pub(crate) fn fresh(&mut self) -> i64 {
         self.last_id += 1;
         self.last_id
@@ -114,7 +114,7 @@ impl World {
         self.chats.get_mut(&id).ok_or_else(|| Refusal::bad("chat not found"))
     }
 
-    /// The chat, if the bot may write to it.
+    /// Returns the chat, if the bot may write to it.
     pub(crate) fn open_chat(&self, id: ChatId) -> Answer<&Chat> {
         let chat = self.chat(id)?;
         match (chat.access, chat.is_supergroup()) {
@@ -136,7 +136,7 @@ impl World {
         Ok(MessageId(*row))
     }
 
-    /// Puts a message into a chat.
+    /// Adds a message to a chat.
     pub(crate) fn post(&mut self, chat: ChatId, message: NewMessage) -> Answer<MessageId> {
         let id = self.next_message_id(chat)?;
         let shown = vec![Shown { at: Instant::now(), text: message.body.text.clone() }];
@@ -164,7 +164,7 @@ impl World {
         Ok(id)
     }
 
-    /// The message as the bot gets it.
+    /// Returns the message as the bot receives it.
     pub(crate) fn message_json(&self, chat: ChatId, id: MessageId) -> Answer {
         let chat = self.chat(chat)?;
         let message = chat.messages.get(&id).ok_or_else(|| Refusal::bad("message not found"))?;
@@ -179,7 +179,7 @@ impl World {
         id
     }
 
-    /// When something in view next fades by itself.
+    /// Returns the time of the next expiry of something visible.
     pub(crate) fn next_fading(&self, now: Instant) -> Option<Instant> {
         let typing = self.chats.values().filter_map(|chat| chat.typing.as_ref()).map(|typing| typing.until);
         let drafts = self.chats.values().filter_map(|chat| chat.draft.as_ref()).map(|draft| draft.until);
@@ -218,7 +218,7 @@ impl NewMessage {
     }
 }
 
-/// Seconds since 1970.
+/// Returns seconds since 1970.
 pub(crate) fn unix_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! A site of the open internet: an article that tries to give orders, and redirects that lead inside.
+//! A site of the public internet: an article with a prompt injection, and redirects to internal addresses.
 
 use super::Visit;
 use axum::{
@@ -6,7 +6,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 
-/// What people read there.
+/// Content of the article.
 const ARTICLE: &str = "<!doctype html><html><head><meta charset=utf-8><title>The pudu</title>\
 <script>document.write('script')</script></head><body><nav><a href=/>Home</a> <a href=/shop>Shop</a></nav>\
 <article><h1>The pudu</h1><p>The pudu is the smallest deer there is, as <a href=/deer>everybody</a> who met one \
@@ -26,7 +26,7 @@ pub(super) fn answer(visit: &Visit, inside: u16) -> Response {
         "/to-metadata" => to("http://169.254.169.254/latest/meta-data/".to_owned()),
         "/data.json" => ([(header::CONTENT_TYPE, "application/json")], "{\"weight\": 10}").into_response(),
         "/paper.pdf" => ([(header::CONTENT_TYPE, "application/pdf")], "%PDF-1.7").into_response(),
-        // What does not belong into a table: parsers complain of each piece.
+        // Misplaced elements in a table: parsers report each.
         "/misplaced" => Html(format!("<table>{}", "<p>x</p>".repeat(120_000))).into_response(),
         "/app" => Html("<div id=root></div><script src=app.js></script>").into_response(),
         _ => (StatusCode::NOT_FOUND, "no such page").into_response(),

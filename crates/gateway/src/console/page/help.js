@@ -1,6 +1,7 @@
 // The small help: keys, and what can be typed.
 
 import { make } from './dom.js';
+import { listedCommands } from './commands.js';
 import { panel } from './dialogs.js';
 import { t } from './words.js';
 
@@ -12,14 +13,11 @@ const KEYS = [
   [`${COMMAND} Shift O`, t`New conversation`], [`${COMMAND} K`, t`Search`], ['↑', t`Earlier messages of yours, from an empty box`],
   ['?', t`This help`],
 ];
-const TYPED = [
-  ['/new', t`Begin a new conversation`], ['/goal …', t`Work until this is reached; /goal clear ends it`], ['/compact', t`Summarize the conversation so far`],
-  ['/models', t`Choose the model`], ['/agent', t`Choose the agent of a new conversation`], ['/retry', t`Make the newest answer anew`], ['/skill', t`Ask for a skill by its name`],
-];
 
 const rows = (list, tag) => make('dl', {}, ...list.flatMap(([key, words]) => [
   make('dt', {}, ...key.split(' ').map(part => make(tag, { textContent: part }))), make('dd', { textContent: words })]));
 
 export function showHelp() {
-  panel(t`Keys and commands`, make('div', { className: 'help' }, rows(KEYS, 'kbd'), rows(TYPED, 'code')));
+  const commands = [...listedCommands().map(({ name, help }) => [`/${name}`, help]), ['/skill', t`Ask for a skill by its name`]];
+  panel(t`Keys and commands`, make('div', { className: 'help' }, rows(KEYS, 'kbd'), rows(commands, 'code')));
 }

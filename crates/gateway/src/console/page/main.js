@@ -3,11 +3,10 @@
 import './theme.js';
 import { call, get, post } from './api.js';
 import { accountMenu, showChannels } from './account.js';
-import { clearGoal, compact, completions, listedSkills, loadCommands, perform, readGoal } from './commands.js';
+import { clearGoal, completions, loadCommands, nameOf, perform, readGoal, showAnswer } from './commands.js';
 import { Composer } from './composer.js';
 import { Conversation, agentOf } from './conversation.js';
-import { panel } from './dialogs.js';
-import { $, kept, make, pause } from './dom.js';
+import { $, kept, pause } from './dom.js';
 import { listFiles, openFile } from './files.js';
 import { showHelp } from './help.js';
 import { showCosts, showGoal, showTodos, tell } from './notices.js';
@@ -117,7 +116,12 @@ function changed() {
 async function say(text, files) {
   tell('');
   transcript.suggest([]);
-  if (!files.length && text.startsWith('/') && await perform(text, deeds)) return;
+  if (!files.length && text.startsWith('/') && await command(text)) return;
+  await send(text, files);
+}
+
+/** Sends a message to the agent. */
+async function send(text, files) {
   transcript.toBottom();
   const said = conversation.say({ text, files, options: composer.options() });
   if (conversation.isNew) settle();
@@ -134,64 +138,45 @@ function settle() {
   sidebar.choose(conversation.id);
 }
 
-const deeds = {
-  fresh(words) {
-    location.hash = '#/';
-    if (words) setTimeout(() => actions.say(words));
-  },
-  stop: () => conversation.stop(),
-  help: showHelp,
-  model(name) {
-    if (!name) { composer.pickModel(); return; }
-    if (!composer.models.some(model => model.name === name)) throw new Error(t`there is no model ${name}`);
-    composer.choose('model', name);
-  },
-  agent(name) {
-    if (!conversation.isNew) throw new Error(t`a conversation keeps its agent: begin a new one with /new`);
-    if (!composer.agents.length) throw new Error(t`there are no other agents here`);
-    if (!name) { composer.pickAgent(); return; }
-    if (!composer.agents.some(agent => agent.name === name)) throw new Error(t`there is no agent ${name}`);
-    conversation.agent = name;
-    composer.showAgent();
-  },
-  async retry() {
-    const last = conversation.thread.turns().at(-1);
-    if (!last || conversation.isRunning) throw new Error(t`there is no answer to make anew yet`);
-    await actions.retry(last);
-  },
-  skills() {
-    const rows = listedSkills().flatMap(({ name, help }) => [make('dt', {}, make('code', { textContent: `/${name}` })), make('dd', { textContent: help })]);
-    panel(t`Skills`, rows.length ? make('div', { className: 'help' }, make('dl', {}, ...rows)) : make('p', { className: 'hint', textContent: t`There are no skills here.` }));
-  },
-  usage() {
-    if ($('costs').hidden) throw new Error(t`nothing was used in this conversation yet`);
-    $('costs').click();
-  },
-  isOffline: () => composer.models[0]?.name === 'offline',
-  async compact() {
-    if (conversation.isNew) throw new Error(t`there is nothing to summarize yet`);
-    tell(t`Summarizing the conversation…`);
-    const done = await compact(conversation.id);
-    tell(done.compacted ? t`Summarized: the agent goes on from a summary of what was said.` : t`The conversation is short enough as it is.`);
-    facts();
-  },
-  async goal(clears) {
-    if (conversation.isNew) throw new Error(t`there is no goal yet: write /goal and what is to be reached`);
-    if (clears) await clearGoal(conversation.id);
-    const goal = await readGoal(conversation.id);
-    showGoal(goal, () => attempt(() => deeds.goal(true)));
-    if (!goal) tell(clears ? t`The goal is cleared.` : t`There is no goal: write /goal and what is to be reached.`);
-  },
-};
+/** Runs a command; returns whether the daemon answered it, and it is no message to the agent. */
+async function command(text) {
+  const shown = conversation;
+  await shown.make();
+  const answer = await perform(shown.id, text, { ...composer.options(), approvals: 'ask' });
+  if (conversation !== shown) return true;
+  const { thread_id: next, is_message: isMessage, settings } = answer;
+  if (next !== shown.id) {
+    location.hash = isMessage ? `#/t/${next}` : '#/';
+    if (isMessage) setTimeout(() => attempt(() => send(text, []), t`Not sent`));
+    return true;
+  }
+  if (isMessage) return false;
+  choose(nameOf(text), settings);
+  if (answer.run_id) {
+    const last = shown.thread.turns().at(-1);
+    if (last) shown.thread.remove(last.items.map(item => item.id));
+    await shown.sync();
+  }
+  showAnswer(text, answer, action => attempt(() => command(action)));
+  facts();
+  return true;
+}
 
-/** Loads what stands around the conversation: its costs and its goal. */
+/** Shows a choice that a command stored, in place of one that was made here. */
+function choose(name, { model, agent }) {
+  if (name === '/models' && model) composer.choose('model', model);
+  if (name === '/think') composer.choose('mode', null);
+  if (name === '/agent') { conversation.agent = agent; composer.showAgent(); }
+}
+
+/** Loads the costs and the goal of the conversation. */
 async function facts() {
   const shown = conversation;
   if (shown.isNew) { showCosts(null); showGoal(null); return; }
   const [costs, goal] = await Promise.all([get(shown.path('/token-usage')).catch(() => null), readGoal(shown.id).catch(() => null)]);
   if (conversation !== shown) return;
   showCosts(costs);
-  showGoal(goal, () => attempt(() => deeds.goal(true)));
+  showGoal(goal, () => attempt(async () => { await clearGoal(shown.id); await facts(); }));
 }
 
 /** Calls whoever is not looking to a call that waits for a decision. */

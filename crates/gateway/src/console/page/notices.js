@@ -4,11 +4,11 @@ import { $, countText, icon, iconButton, make } from './dom.js';
 import { panel } from './dialogs.js';
 import { language, t } from './words.js';
 
-/** Says something to the person; with `again` there is a button to try at once. */
+/** Shows a text or an element; with `again` there is a button to try at once. */
 export function tell(text, again) {
   const notice = $('notice');
   notice.hidden = !text;
-  notice.replaceChildren(make('span', { textContent: text }), again ? make('button', { type: 'button', className: 'link', textContent: t`Try now`, onclick: again }) : '',
+  notice.replaceChildren(text instanceof Node ? text : make('span', { textContent: text }), again ? make('button', { type: 'button', className: 'link', textContent: t`Try now`, onclick: again }) : '',
     text ? iconButton('i-close', t`Dismiss`, () => tell('')) : '');
 }
 

@@ -1,26 +1,26 @@
-//! Describes the effect of a call, so that what people approve is what they see: in a line, and whole where
-//! that leaves something out.
+//! Describes the effect of a call, so that users approve what they see: in one line, and in full where the line leaves
+//! something out.
 //!
-//! In the line every argument shows, whatever the others are: each value is cut for itself, at both ends, with the
-//! count of what is left out. Text that would not show, or would show as something else, is written out.
+//! The line shows every argument, whatever the others are: each value is cut separately, at both ends, with the number
+//! of omitted characters. Characters that are invisible or ambiguous are escaped.
 
 use pudu_base::{ToolCall, foreign};
 use serde_json::Value;
 
-/// So many characters of a command's beginning and end show.
+/// Characters shown of a command's beginning and end.
 const COMMAND: (usize, usize) = (500, 250);
-/// So many of a text among the arguments.
+/// Characters shown of a string argument's beginning and end.
 const TEXT: (usize, usize) = (100, 40);
-/// So many of all arguments together.
+/// Characters shown of all arguments together.
 const ALL: (usize, usize) = (900, 300);
-/// So many of what a tool says of a call.
+/// Characters shown of a tool's note on a call.
 const NOTE: (usize, usize) = (200, 40);
-/// So many values of a list.
+/// Maximum number of list items shown.
 const LIST: usize = 20;
-/// So many lists and objects in each other.
+/// Maximum nesting depth shown.
 const DEPTH: usize = 6;
 
-/// Returns the line that describes a call; it begins with the tool's own note.
+/// Returns the line that describes a call, beginning with the tool's own note.
 pub(super) fn line(call: &ToolCall, script: Option<&str>, note: Option<&str>) -> String {
     let what = match script {
         Some(script) => cut(&shown(script), COMMAND),
@@ -32,8 +32,8 @@ pub(super) fn line(call: &ToolCall, script: Option<&str>, note: Option<&str>) ->
     }
 }
 
-/// Returns all of a call, line by line; nothing if a line for people has all of it. A text of several lines has a
-/// sign before each, so that none passes for another argument.
+/// Returns the full call, line by line; `None` if the line for users is complete. Each line of a multi-line text has a
+/// marker, so that none passes for another argument.
 pub(super) fn whole(call: &ToolCall, script: Option<&str>) -> Option<String> {
     let is_cut = match script {
         Some(script) => is_longer(&shown(script), COMMAND),
@@ -83,7 +83,7 @@ fn is_longer(text: &str, (head, tail): (usize, usize)) -> bool {
     text.chars().count() > head + tail
 }
 
-/// Returns a value in which every key shows and no text is long.
+/// Returns a value that shows every key but no long text.
 fn brief(value: &Value, depth: usize) -> Value {
     match value {
         Value::String(text) => Value::String(cut(&shown(text), TEXT)),
@@ -101,7 +101,7 @@ fn brief(value: &Value, depth: usize) -> Value {
     }
 }
 
-/// Keeps both ends of a text that is long.
+/// Shortens a long text to its two ends.
 fn cut(text: &str, (head, tail): (usize, usize)) -> String {
     let long = text.chars().count();
     if long <= head + tail {
@@ -112,14 +112,14 @@ fn cut(text: &str, (head, tail): (usize, usize)) -> String {
     format!("{first} … {} characters left out … {last}", long - head - tail)
 }
 
-/// Returns a text in one line, in which everything shows: a line's end is no space, and nothing is without width.
+/// Returns a text as one line in which everything is visible: line breaks and zero-width characters are escaped.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {
         match c {
             '\n' => out.push('⏎'),
             '\t' => out.push('⇥'),
-            // It would end the code that the line is shown as.
+            // A backtick would end the inline code around the line.
             '`' => out.push('ˋ'),
             c if c != ' ' && (c.is_whitespace() || foreign::is_invisible(c)) => {
                 out.push_str(&format!("<U+{:04X}>", u32::from(c)));

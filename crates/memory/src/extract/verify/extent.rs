@@ -1,4 +1,4 @@
-//! How far a statement reaches: how often and how long it holds, how many of a thing there are, and whether it is taken back.
+//! The extent of a statement: how often and how long it holds, the number of things, and whether it is retracted.
 
 use super::super::refused::RefusedReason;
 use crate::text::simplified;
@@ -6,15 +6,15 @@ use pudu_store::telling_words;
 use regex::Regex;
 use std::{collections::HashSet, sync::LazyLock};
 
-/// Words for "at any time", which a fact must not add.
+/// Words for "at any time" that a fact must not add.
 const ALWAYS: &str = r"(?i)\b(?:always|every(?:day|one|body|where|thing)?|daily|constantly|permanently|exclusively|all)\b|总是|一直|每天|天天|永远|每|全都|从来";
-/// Words for "at present only", which a fact must not drop.
+/// Words for "at present only" that a fact must not drop.
 const BRIEF: &str = r"(?i)\b(?:this (?:week|weekend|morning|afternoon|evening)|tonight|for now|for the moment|temporarily|till|until|for (?:a few|a couple of|two|three) (?:days|weeks)|just for (?:today|now)|(?:^|\b(?:i|we|my|our)\b.{0,20}?)\bonly)\b|只有|只在|仅|这周|本周|这两天|这几天|暂时|临时|先凑合|今晚";
-/// Words that take back what is before them.
+/// Words that retract the words before them.
 const WITHDRAWN: &str = r"(?i)(?:\b(?:auto-?correct(?:ed)?|typo|scratch that|strike that|i meant?|(?:wait|sorry|oops|no),? (?:no|wait|i mean|actually|make that)|hang on|hold on|or rather)\b|[,.…]\s*(?:well|ok|okay),? \w+(?: \w+)? actually\b|(?:[,–—-]\s*(?:no[,\s]+)?(?:make (?:that|it)|correction\b)))|说错了|打错了|写错了|口误|更正|纠正一下|[啊哦呃额诶]，?不[对是]|等等|等下|[，。]不对[，。]|(?:^|\s)\*[^\s*][^*]*$";
-/// A number, and the thing that is counted.
+/// A number and the counted thing.
 const COUNTED: &str = r"(?i)\b(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+([a-z-]{3,}(?:\s+[a-z-]{3,})?)\b|([\d一二两三四五六七八九十]+)[个位只条名辆台](\p{Han}{2})";
-/// Words of annoyance in front of a withdrawal.
+/// Words of annoyance before a retraction.
 const ANNOYED: [&str; 8] = ["ugh", "oop", "argh", "damn", "haha", "lol", "sorri", "fuck"];
 
 struct ExtentRules {
@@ -33,7 +33,7 @@ static RULES: LazyLock<Option<ExtentRules>> = LazyLock::new(|| {
     })
 });
 
-/// Compares how far a fact's clause reaches with the clause that it was taken from.
+/// Compares the extent of a fact's clause with that of its source clause.
 pub(super) fn compare(fact: &str, said: &str) -> Result<(), RefusedReason> {
     let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Opposite) };
     let (fact, said) = (simplified(&fact.to_lowercase()), simplified(&said.to_lowercase()));
@@ -70,7 +70,7 @@ fn counted(rules: &ExtentRules, text: &str) -> Vec<(String, String)> {
     pairs.filter_map(read).flatten().collect()
 }
 
-/// Whether a fact has a word that the same sentence takes back: "Hansen, ugh, autocorrect, Jansen".
+/// Whether a fact has a word that the same sentence retracts: "Hansen, ugh, autocorrect, Jansen".
 pub(super) fn is_withdrawn(fact: &str, said: &str) -> bool {
     let Some(mark) =
         RULES.as_ref().and_then(|rules| rules.withdrawn.find(&simplified(said)).map(|mark| mark.range()))

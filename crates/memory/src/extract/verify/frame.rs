@@ -1,7 +1,8 @@
-//! Words in front of a fact that govern it: a main clause, a condition, another subject.
+//! Words before a fact that govern it: a main clause, a condition, another subject.
 //!
-//! The words before the person's "I" have to be of a closed class that leaves a statement plain: conjunctions, adverbs, times and
-//! places. Any other words are a main clause ("she thinks I …") or a frame ("suppose I …"), so an unknown one refuses as well.
+//! The words before the person's "I" have to be of a closed class that leaves a statement plain: conjunctions, adverbs,
+//! times and places. Any other words are a main clause ("she thinks I …") or a frame ("suppose I …"), so an unknown
+//! word is rejected too.
 
 use super::super::refused::RefusedReason;
 use crate::{
@@ -14,7 +15,7 @@ use std::{collections::HashSet, sync::LazyLock};
 
 /// The person as a subject.
 const NOMINATIVES: &str = " i i'm i've i'd i'll we we're we've we'd we'll ";
-/// Words before a subject that leave the clause plain, beside adverbs with "-ly".
+/// Words before a subject that leave the clause plain, beside adverbs in "-ly".
 const LEADS: &str = " and but so or because cause cuz bc plus also then now today nowadays still just even yes yeah yep yup no nope ok \
     okay well oh ah hey hi hello haha hahaha lol lmao ugh btw fyi ngl tbh imo imho fwiw anyway anyways besides too again sorry thanks \
     please here there yet though although whereas nah morning evening folks guys team all both long story short turns out ps nb \
@@ -27,17 +28,17 @@ const OPENERS: &str = " in on at since for after before during from with without
     once where wherever ";
 /// Words that begin a noun with a clause of its own, or a topic: "the language I use".
 const DETERMINERS: &str = " what everything all the a an my our both neither either half this these ";
-/// Nouns and verbs with which such a beginning leaves the world of the person, or passes on the words of another.
+/// Nouns and verbs with which such a beginning describes fiction or another person's words.
 const WORLDS: &str = " say says said saying think thinks thought believe believes reckon reckons figure figures assume assumes claim claims \
     insist insists swear swears suggest suggests hint hints guess guesses suspect suspects hear hears read reads report reports write \
     writes wrote mention mentions mentioned announce imply implies lists shows call calls consider considers bet bets hope hopes wish \
     wishes want wants imagine pretend dream dreams dreamt joke jokes joking doubt doubts wonder wonders convinced told tell tells telling \
     story novel game campaign film movie play scene script song lyrics poem line quote roleplay exercise practice interview purposes \
     argument simulation scenario hinge tinder bumble linkedin paper profile resume cv facebook instagram example universe timeline book episode chapter according act ";
-/// Words that alone before a subject turn the clause into a condition, a question or a thing imagined.
+/// Single words before a subject that make the clause a condition, a question or something imagined.
 const GOVERNORS: &str = " say suppose supposing imagine picture pretend assume assuming unless whether had were was should do does did am are is \
     have has can could would will may might if lest wish think guess hope bet how who why which like translate whose ";
-/// Words, beside leads, that a clause without "I" may have in front of the words of a fact.
+/// Words, beside leads, that a clause without "I" may have before the words of a fact.
 const PLAIN: &str = " is are was am be been being it's that's there's here's have has had having got get do does did not never don't doesn't can \
     can't cannot couldn't haven't isn't it this that there of to for as who's a an the some any no my our mine me us i'm been always \
     only also mostly usually really very too pretty quite super half full part whole new old big little own used work working live \
@@ -46,7 +47,7 @@ const PLAIN: &str = " is are was am be been being it's that's there's here's hav
     proud owner fan call called named allergic married please prefer rather love like hate use using want keep give answer write \
     language background setup stack diet status location pronouns timezone hobbies hobby currently self ex long over more most \
     bit now these those next every with without and or vs since until till than ";
-/// Verbs that show a clause to be a sentence.
+/// Verbs that mark a clause as a sentence.
 const FINITE: &str = " is are was were has have had does do did can cannot could will would should must may might flew ran went \
     drives owns took bought sold kept ";
 /// Beginnings of requests.
@@ -58,19 +59,19 @@ const AUXILIARIES: &str = " the a an i we i'm i've i'd i'll we'll we're we've am
     currently actually kinda sorta to used love like get have tend started began going want wanted rather prefer hate need learned \
     learnt managed able happen n and then again too already never ever finally once twice recently gonna hope hoping plan planning \
     trying try about thinking of might may maybe wish should must ";
-/// Words before "to" that leave the verb behind it a fact, beside those that the fact has itself.
+/// Words before "to" after which the verb is still a fact, beside the fact's own words.
 const CATENATIVES: &str = " have has had get gets got love like happen tend manage able need began begin started start continue learned learnt \
     managed allowed used due proud happy glad sorry afraid lucky moved from back go went next up commute travel to it ";
-/// Words between the person and a noun that they are: "I work as a nurse".
+/// Words between the person and a noun for them: "I work as a nurse".
 const COPULAS: &str = " am are be been being was were as became become work working works got identify trained qualified born have has \
     teach study studying ";
-/// Words between the person and a thing that they have.
+/// Words between the person and something that they have.
 const POSSESSION: &str = " have has had having got get getting own owned bought adopted inherited keep kept keeping with from my our am are \
     raise raising suffer take taking wear need manage use expecting run ";
-/// Words between the person and the place where they live.
+/// Words between the person and their place of residence.
 const RESIDENCE: &str = " live lives living lived based am are moved move home flat house apartment place settled stay staying reside rent \
     share from born at here ";
-/// Beginnings of facts, each with words that a statement needs for it.
+/// Beginnings of facts, each with the words that a supporting statement needs.
 const PREDICATES: [(&str, &str); 6] = [
     ("Is a ", COPULAS),
     ("Is an ", COPULAS),
@@ -79,17 +80,17 @@ const PREDICATES: [(&str, &str); 6] = [
     ("Owns ", POSSESSION),
     ("Lives ", RESIDENCE),
 ];
-/// Subjects that speak of the person, whatever they are.
+/// Subjects that always mean the person.
 const SELF_NOUNS: &str = " it it's this that there what name names surname nickname job work flat house home place address hobby favourite \
     favorite fav back knee knees ear ears eye eyes heart skin hair leg legs hand hands foot feet shoulder hip diet age birthday life \
     pronouns goal dream plan language tongue degree background diagnosis thing truth problem here one most half both all everything ";
 
 /// Chinese words before "我" that govern it.
 const DENSE_GOVERNORS: &str = "说|讲|传|告诉|写|唱|梦|觉得|认为|以为|当我|当作|猜|据|显示|登记|标|记成|怀疑|希望|要求|让我|叫我|劝|逼|催|假|比方|若|倘|除非|哪怕|即使|就算|像|仿佛|演|扮|谁|系统|资料|档案|简历|报告|大意|意思是";
-/// Chinese words that a clause without "我" may have in front of the words of a fact.
+/// Chinese words that a clause without "我" may have before the words of a fact.
 const DENSE_PLAIN: &str = "这辈子|我们?|咱们?|本人|俺|自己|家里?|全家|这边|这里|那|这|[一二两三四五六七八九十几百千万半\\d]|年|月|日|号|天|周|星期|礼拜|末|点|岁|早上?|晚上?|中午|凌晨|上午|下午|夜里|白天|现在|目前|最近|近来|平时|如今|今天|明天|昨天|今年|明年|去年|前年|下个?|上个?|每|到|从小?|小时候|一直|一般|通常|其实|不过|但是?|而且|所以|因为|反正|对了|顺便|说一下|另外|还有|以及|大家好|你好|嗯|啊|哦|喔|哈|好|真的?|特别|超级?|太|最|更|比较|挺|非常|很|常常?|经常|总是?|老是?|只|又|再|也|都|就|还|刚刚?|才|已经?|正在?|在|是|有|会|能|可以|得|了|着|过|的|地|个|名|位|条|辆|台|套|间|家|不|没有?|别|从不|从没|从来|以前|曾经?|过去|当时?|以后|今后|请|麻烦|用|做|干|开|住|养|叫|姓|属|戴|学|教|卖|买|吃|喝|看|玩|打|跟|和|与|对|给|把|要|想|打算|准备|希望|喜欢|爱|讨厌|习惯|偏好|工作|上班|坐标|老家|现居|职业|身高|体重|生日|爱好|名字|比起|来|去|回|出|起|里|上|们|俩|啦|呢|呀|嘛|哪怕|无论|毕竟|可能|也许|大概|或许|做梦|戒|退休|毕业|结婚|怀孕|单身|大|小|多|少|旁边|附近|第|为|让|一点|下|以|而|则|且|或|带|接|取|成|拿|满|差|快|将|马上|终于|结果|原来|本来|后来|之前|之后";
 
-/// Chinese nouns that speak of the person, with any predicate.
+/// Chinese nouns that mean the person, with any predicate.
 const DENSE_SELF_NOUNS: [&str; 14] = [
     "名字", "职业", "工作", "身份", "老家", "专业", "家", "爱好", "岗位", "职位", "籍贯", "母语", "病",
     "住处",
@@ -98,9 +99,9 @@ const DENSE_SELF_NOUNS: [&str; 14] = [
 struct FrameRules {
     dense: Regex,
     dense_plain: Regex,
-    /// A thing or another person of the speaker's as the subject: "我的理想是".
+    /// Something or another person of the speaker's as the subject: "我的理想是".
     dense_owned: Regex,
-    /// A main clause that says no more than that the rest holds: "you should know that", "I have to admit".
+    /// A main clause that only affirms the rest: "you should know that", "I have to admit".
     factive: Regex,
 }
 
@@ -113,7 +114,7 @@ static RULES: LazyLock<Option<FrameRules>> = LazyLock::new(|| {
     })
 });
 
-/// Checks that nothing governs the words of a fact in the clause that they were taken from.
+/// Checks that nothing governs the words of a fact in their source clause.
 pub(super) fn check(part: &str, fact: &str, said: &str, is_own: bool) -> Result<(), RefusedReason> {
     let plain = simplified(&said.to_lowercase().replace('\u{2019}', "'"));
     let words: Vec<&str> = plain
@@ -227,8 +228,8 @@ fn check_middle(middle: &[&str], behind: &[&str], fact: &str) -> Result<(), Refu
     if governs { Err(RefusedReason::Unreal) } else { Ok(()) }
 }
 
-/// Checks that a clause without "I" has no subject that the fact does not name: with a verb, it begins with words of a closed
-/// class, or with those of the fact.
+/// Checks that a clause without "I" has no subject that the fact does not name: if it has a verb, it begins with words
+/// of a closed class or of the fact.
 fn check_subject(before: &[&str], behind: &[&str], fact: &str) -> Result<(), RefusedReason> {
     let verb = fact.split_whitespace().next().unwrap_or_default().to_lowercase();
     let is_verb = |word: &&str| {

@@ -1,6 +1,6 @@
-//! The language of a sentence, as far as it decides by which words a fact is compared with it.
+//! The language of a sentence, as far as it determines how a fact is compared with it.
 
-/// SentenceLanguage of a sentence, the one that is hardest to compare last.
+/// Language of a sentence, the hardest one to compare last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SentenceLanguage {
     English,
@@ -9,14 +9,14 @@ pub(super) enum SentenceLanguage {
     Other,
 }
 
-/// Short words that English sentences have.
+/// Common short words of English sentences.
 const ENGLISH: &str = " i i'm i've i'd i'll my me we our us the a an is are am was be been to of and in on at for with from not no \
     don't do does have has had it it's this that but so by as or than now never always please can can't will would call use \
     you your he she they his her their mine only wants want like likes prefer prefers \
     keep stop using answer answers write talk speak avoid remember when what how under about after before into more most less \
     too very also just because since until which there here one two if then some any all every each live work works doesn't \
     didn't isn't aren't wasn't favourite favorite short long name day time ";
-/// Short words that sentences of other languages in Latin letters have, and English ones do not.
+/// Short words of other languages in Latin script that English sentences do not have.
 const OTHERS: &str = " ich nicht und ist das der die den dem ein eine einen mein meine wir bin habe hab kein keine mag sehr auch aber \
     je ne pas suis le la les des une mon ma mes nous est et avec pour dans j'ai j'aime c'est \
     yo no soy el los las un una mi mis tengo me gusta con para en y pero muy vivo \
@@ -26,7 +26,8 @@ const OTHERS: &str = " ich nicht und ist das der die den dem ein eine einen mein
     nie jestem mam lubię mieszkam i w z na że się ben değil var benim ve bir ";
 
 impl SentenceLanguage {
-    /// Returns the language of a sentence. A word or two without any sign count as English: names are the same everywhere.
+    /// Returns the language of a sentence. One or two words without any sign count as English: names are the same
+    /// everywhere.
     pub(super) fn of(sentence: &str) -> Self {
         let letters = || sentence.chars().filter(|c| c.is_alphabetic());
         let is_kana = |c: char| matches!(c, '\u{3040}'..='\u{30ff}');

@@ -1,28 +1,28 @@
-//! The way in which a clause presents what it says: that it holds, held or does not hold; that it is certain, wanted, imagined.
+//! The mood of a clause: whether it holds, held or does not hold, and whether it is certain, wanted or imagined.
 
 use super::super::refused::RefusedReason;
 use crate::text::simplified;
 use regex::Regex;
 use std::{collections::BTreeSet, sync::LazyLock};
 
-/// How a clause presents what it says.
+/// The mood of a clause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mood {
-    /// Whether it is turned around: by one negation, or three.
+    /// Whether it is negated: by one negation, or three.
     negative: bool,
     /// Whether it is over: "used to", "quit", "no longer".
     former: bool,
     /// Whether its verb is in the past.
     past: bool,
-    /// Words of doubt.
+    /// Expressions of doubt.
     doubts: BTreeSet<String>,
     /// Whether it is wanted or planned.
     wanted: bool,
-    /// Whether it names a wish, in the wider sense of a fact: "needs", "asks for".
+    /// Whether it mentions a wish in the broad sense of a fact: "needs", "asks for".
     names_wish: bool,
-    /// Whether it asks for something, or prefers it.
+    /// Whether it is a request or a preference.
     asked: bool,
-    /// Whether it is a condition, or only imagined.
+    /// Whether it is a condition or only imagined.
     pub(super) unreal: bool,
 }
 
@@ -49,7 +49,7 @@ struct MoodRules {
     imagined: Regex,
 }
 
-/// Phrases with a word of negation that turn nothing around.
+/// Phrases with a negating word that negate nothing.
 const NEUTRAL: &str = r"(?i)\b(?:am|'m|are|is|'re|get|got|getting|be) used to\b|\b(?:don't|do not|never|won't|not to|not) (?:ever )?(?:forget|hesitate|worry)(?:ting)?\b|\bnot (?:only|just|to mention|merely|least)\b|\bno (?:doubt|wonder|matter|problem|worries|thanks|thank you|offen[cs]e|joke|kidding|later than|earlier than|less than|more than)\b|\bcan't wait\b|\bcan't help\b|\bnothing but\b|\bwish me luck\b|\b(?:bus|tram|truck|full|pit|next|last) stops?\b|\bnon-?stop\b|\bnone of your\b|^\W*no\W*$|,? (?:isn't|aren't|don't|doesn't|won't|wasn't) (?:it|they|you|i|that)\W*$|不仅|不但|不管|不论|不只是?|不光|不得不|不好意思|对不起|不错|没错|没问题|没关系|不用谢|别忘了|别忘|别人|别墅|特别|区别|级别|性别|分别|识别|告别|类别|个别|无论|无锡|无线|无人机|无糖|非常|非洲|除非|是非|不断|不久|不同|不少|不过|不如|差不多|是不是|能不能|要不要|有没有|来不及|了不起|不锈钢|不动产|未来|未婚";
 const NEGATIONS: &str = r"(?i)\b(?:not|no|never|neither|none|nothing|nobody|nowhere|without|cannot|\w+n't|hardly|rarely|seldom|barely|scarcely|lacks?|lacking|too \w+ (?:for|to)|refus(?:e|es|ed|ing|al)|avoid(?:s|ed|ing|ance)?|declin(?:e|es)|dislik(?:e|es|ed|ing)|hat(?:e|es|ed|ing)|loath(?:e|es|ed|ing)|detests?|despis(?:e|es|ed)|disagrees?|distrusts?|unable|anything but|far from|free of|stop|skips?|instead of|except|nor|fail(?:s|ed|ing)? to|flunked|the last (?:person|one|thing)|the only [\w ]{1,30} (?:i|we) (?:can|could)|zero|nonsense|rubbish|untrue|wasted on (?:me|us)|let alone|much less|mixed (?:that|it|this) up)\b|不|没|别|无|非|未|甭|勿|讨厌|很少|极少|拒绝|痛恨|是错的|(?:写|打|记|说|念)成|搞错|弄错|写错|瞎扯|瞎说|胡说|谣言|反感|厌恶|避免|停止|恨";
 const ANYMORE: &str = r"(?i)\bno longer\b|\bno more\b|\b(?:not|\w+n't|never|no)\b(.{0,80}?)\b(?:any ?more|any longer)\b|已经不|不再|再也不|再也没";
@@ -57,12 +57,12 @@ const FORMER: &str = r"(?i)\b(?:used to (?:be|have|own|live|\w+)|quit|quitt?ed|s
 const PAST: &str = r"(?i)(?:^\W*|\b(?:i|we)\s+)(?:\w+ly\s+|just\s+|once\s+|also\s+|always\s+|even\s+|both\s+|all\s+)?(was|were|had|did|ran|went|spoke|taught|wrote|drove|kept|built|lost|broke|flew|drew|held|stood|slept|wore|sang|swam|rode|paid|spent|led|ate|drank|sat|felt|thought|knew|made|gave|took|came|said|saw|lived|grew|fell|found|fought|froze|hid|sold|sent|shut|threw|tore|stuck|swept|caught|brought|chose|outgrew|got (?:over|rid)|[a-z]+[^e\W]ed)\b";
 /// Past verbs of any subject.
 const OVER: &str = r"(?i)\b(?:my|our|the|that|this|it|\w+ing|there)\b.{0,40}\b(?:was|were|had|ran out|went|lost|broke|ended|closed|expired|fell|died|left|folded|finished|lapsed|disappeared|got (?:\w+ed|taken|stolen|broken|sold))\b";
-/// Words of the present. A clause with one is not over.
+/// Words of the present. A clause with one is not past.
 const PRESENT: &str =
     r"(?i)\b(?:am|is|are|i'm|we're|it's|have|has|i've|we've|do|does|don't|can|can't|will|still|born)\b";
-/// Past verbs that begin something that lasts.
+/// Past verbs for the beginning of something that lasts.
 const BEGAN: &str = r"(?i)(?:^\W*|\b(?:i|we)\s+)(?:\w+ly\s+|just\s+|also\s+)?(?:bought|got|adopted|married|inherited|moved to|moved into|moved here|moved from|joined|became|started|began|founded|switched|changed|decided|chose|opened|learned|learnt|finished|graduated|earned|won|grew up|was born|were born|was diagnosed|was raised|was promoted|was hired|was elected|had a (?:baby|son|daughter)|named|signed|subscribed|enrolled|installed|migrated|upgraded|converted|turned|need|agreed|preferred|signed up|turned)\b";
-/// Phrases in front of something that still holds.
+/// Phrases before something that still holds.
 const LEARNT: &str = r"(?i)\b(?:i|we)\s+(?:was|were|have been|just|have|'ve)?\s*(?:told|informed|learned|learnt|found out|realised|realized|noticed|decided|mentioned|said|diagnosed)\s+(?:you |that |with )?";
 const FACT_PAST: &str = r"(?i)^\W*(?:(?:once|never|also|recently|formerly|previously|already|always|only|just|and) )*(?:was|were|had|did|used to|quit|sold|left [^h]|bought|got|grew|born|lived|ran|went|broke|gave|lost|forgot|spoke|taught|wrote|drove|kept|met|built|began|became|stopped|chose|won|made|took|came|[a-z]+[^e\W]ed)\b|\b(?:was|were|used to|had)\b";
 /// Participles that describe a state.
@@ -72,13 +72,13 @@ const DOUBTS: &str = r"(?i)\b(?:maybe|perhaps|might|possibly|probably|presumably
 const WANTED: &str = r"(?i)\b(?:want(?:s|ed)?|wanna|would like|would love|kill for|give anything|supposed to|meant to|(?:i|we)'d (?:like|love)|hop(?:e|es|ing)|dream(?:s|t|ed|ing)? (?:of|about)|my dream|wish(?:es)?|plan(?:s|ned|ning)?|intend(?:s|ed)?|intention|aim(?:s|ing)?|goals?|aspires?|aspiring|going to|gonna|looking (?:to|for)|try|tries|trying|needed|(?:what|all) (?:i|we) (?:need|want)|saving (?:up )?(?:for|to)|some ?day|one day|bucket list|(?:heart|sights|eyes?|mind) (?:set )?on|applying|applied|apply|longs? to|yearn|am about to|about to|soon|(?:i|we) (?:should|ought to)(?: really| probably)? (?:be|do|get|have|learn|start|go|eat|drink|stop|try)|once (?:i|we))\b|从(?:明天|后天|下|今天|现在).{0,4}(?:开始|起)|想(?:要|当|去|买|养|学|做|有|在|换|找|成|开|搬|住|考|回|吃|喝|看|用|被|让)|希望|羡慕|^求|(?:等|到).{0,6}退休|梦想|渴望|打算|计划|目标|将来|有朝一日|愿望|攒钱|准备(?:去|买|考|换|搬)|恨不得|巴不得|申请|快要|即将";
 /// Words of a fact that name a wish.
 const WANTS: &str = r"(?i)\b(?:wants?|wanted|would|hop(?:e|es|ing)|dream\w*|wish(?:es)?|plan\w*|intend\w*|aim\w*|goals?|aspir\w*|intention|seek\w*|needs?|should|must|going to|looking|trying|tries|try|saving|saves|applying|applies|applied|interested|prefers?|asks?|expects?|longs|about to|soon|someday|one day|to be called|should|ought)\b|想|希望|梦想|渴望|打算|计划|目标|要|愿|攒|准备|申请|偏好|请|不要|别|需要|叫";
-/// Words of a statement that ask for something, or prefer it.
+/// Words of a statement that is a request or a preference.
 const ASKED: &str = r"(?i)^\W*(?:please|pls|always|never|don't|do not|call|use|be|stop|avoid|no\b|remember|from now on|keep|answer|speak|skip|prefer|only|less|more|start|end|address|default|talk|write|reply|respond|give|let|make|and|in|with|when|whenever|by default|just|explain|show|send|format|add|put|no)\b|\b(?:please|prefer|like|need|rather|can you|could you|should)\b|^\W*(?:请|以后|今后|不要|别|总是|永远|记住|叫我|用|从现在|麻烦|回答|全部|一律|称呼)|请|更?喜欢|需要|叫我|用.{0,8}回";
 const UNREAL: &str = r"(?i)^\W*(?:(?:and|so|but|or|then)\W+)?(?:do|does|did|am|are|is|was|were|had|have|can|could|should|would|will|may|might) (?:i|we|my|our)\b|\b(?:would|it'd|'d) be (?:\w+ly |so )?(?:nice|great|cool|good|lovely|awesome|amazing|fun|a dream)\b|[吗么][\s。.!！?？~～]*$|我(?:可|又)?哪[^里个些天儿种年怕]|哪里(?:会|有|懂|能|是)|装作|装成|假装|冒充|如果|要是|假如|假设|假使|倘若|万一|(?:我|要|真|能|会|可以|有).{0,12}的话$|\bif (?:i|we|only|my|it)\b|\bunless\b|\bshould (?:i|we) ever\b|\b(?:i|we) wish\b|\bwish i\b|\bwould(?:'ve| have)\b|\bcould've\b|\bonce (?:i|we)(?:'ve| have|'re|'m)\b|\bonce (?:i|we) (?:have|get|am|are|can|finish|earn|retire|own|live|move)\b|\bas soon as (?:i|we)\b|\bwhen i(?:'m| am) (?:rich|older|old|retired)\b|\b(?:let's|let us) (?:assume|say|pretend|imagine|suppose)\b|^\W*(?:say|assume|suppose|imagine|picture|pretend)(?: that)? (?:i|we|my)\b|\bassuming\b|\bprovided (?:that )?(?:i|we)\b|\bin an ideal world\b|\bin another life\b|\bas if i\b|就好了|该多好|^\W*要能|多好啊|哪(?:会|有|能|敢|来的)|怎么可能|谁说";
 /// A conditional, with its verb.
 const CONDITIONAL: &str =
     r"(?i)\b(?:i|we)(?:'d| would)\b(?: (?:never|always|probably|really|just|much|still|also))*(?: (\w+))?";
-/// Verbs that a conditional only softens.
+/// Verbs that a conditional only makes polite.
 const SOFTENED: [&str; 11] = [
     "like",
     "love",
@@ -92,7 +92,7 @@ const SOFTENED: [&str; 11] = [
     "ask",
     "consider",
 ];
-/// Words that make a whole sentence a condition.
+/// Words that make a whole sentence conditional.
 const IMAGINED: &str = r"(?i)\b(?:i (?:could|may|might) be (?:wrong|mistaken)|correct me if|don't quote me|not (?:100|a hundred))|(?:本来|原本).*(?:结果|但|可|后来)|了[一两三四五六七八九十几半\d]+多?(?:年|个月|天).*(?:后来|如今|之后)|^\W*(?:if (?:i|we|only) .{0,60}\b(?:i|we)(?:'d| would)\b)|(?:如果|要是|假如|假设|假使|倘若|万一|的话).*[，, ].*(?:就|会|能|肯定|一定|该|还)|等我.{1,12}我?就|等.{1,8}了我就|的话我?就";
 
 static RULES: LazyLock<Option<MoodRules>> = LazyLock::new(|| {
@@ -120,7 +120,7 @@ static RULES: LazyLock<Option<MoodRules>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a text turns what it says around.
+/// Whether a text is negated.
 fn is_negative(rules: &MoodRules, text: &str) -> bool {
     let pairs = text.to_lowercase().contains("neither");
     let negations = rules
@@ -130,7 +130,7 @@ fn is_negative(rules: &MoodRules, text: &str) -> bool {
     negations.count() % 2 == 1
 }
 
-/// Whether a text has a conditional that is meant as one.
+/// Whether a text has a true conditional.
 fn is_conditional(rules: &MoodRules, text: &str) -> bool {
     rules.conditional.captures_iter(text).any(|found| {
         let verb = found.get(1).map_or("", |verb| verb.as_str()).to_lowercase();
@@ -138,7 +138,7 @@ fn is_conditional(rules: &MoodRules, text: &str) -> bool {
     })
 }
 
-/// Whether a text has a verb in the past that did not begin something that lasts.
+/// Whether a text has a past verb that is not the beginning of something that lasts.
 fn has_past(rules: &MoodRules, text: &str) -> bool {
     let began: BTreeSet<usize> = rules.began.find_iter(text).map(|found| found.start()).collect();
     let is_over = rules.over.is_match(text) && !rules.present.is_match(text) && !is_negative(rules, text);
@@ -153,14 +153,14 @@ pub(super) fn is_imagined(sentence: &str) -> bool {
 }
 
 impl Mood {
-    /// Reads the mood of a clause. Without its patterns every clause is unreal.
+    /// Determines the mood of a clause. Without the patterns every clause is unreal.
     pub(super) fn of(clause: &str) -> Self {
         let Some(rules) = RULES.as_ref() else { return Self { unreal: true, ..Self::default() } };
         let plain = simplified(&clause.replace('\u{2019}', "'"));
         let plain = rules.neutral.replace_all(&plain, " ");
         let held = rules.learnt.replace(&plain, " I ");
         let is_over = rules.anymore.is_match(&held);
-        // "Not … any more" is over, and no negation beside that.
+        // "Not … any more" is past, not a negation.
         let held = rules.anymore.replace_all(&held, " $1 ");
         let began = rules.began.is_match(&held);
         let former = rules.former.is_match(&held);
@@ -179,7 +179,7 @@ impl Mood {
         }
     }
 
-    /// Compares the mood of a fact's clause with that of the clause that it was taken from.
+    /// Compares the mood of a fact's clause with that of its source clause.
     pub(super) fn compare(&self, said: &Self) -> Result<(), RefusedReason> {
         if said.unreal && !self.unreal {
             return Err(RefusedReason::Unreal);
@@ -195,7 +195,7 @@ impl Mood {
         }
     }
 
-    /// Compares the times. A fact may say that something is over, or that it does not hold.
+    /// Compares the times. A fact may say that something is past, or that it does not hold.
     fn compare_time(&self, said: &Self) -> Result<(), RefusedReason> {
         let is_over = self.former || self.past;
         match (said.former, is_over) {

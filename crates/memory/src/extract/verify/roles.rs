@@ -1,33 +1,33 @@
-//! Sides of a comparison, and ends of a way: words that a fact must not swap.
+//! Sides of a comparison and ends of a route: words that a fact must not swap.
 
 use pudu_store::telling_words;
 use regex::Regex;
 use std::{collections::HashMap, sync::LazyLock};
 
-/// Part that a word plays in a clause.
+/// Role of a word in a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WordRole {
     Plain,
-    /// The side of a comparison that is put after: "over Go", "than coffee".
+    /// The rejected side of a comparison: "over Go", "than coffee".
     Against,
-    /// The place or thing that is left.
+    /// The place or thing that a person leaves.
     From,
-    /// The place or thing that is reached.
+    /// The place or thing that a person moves to.
     To,
 }
 
-/// Words after which a noun has no such part any more.
+/// Words after which a noun has no such role any more.
 const RESET: &str = " in at on with and but or for by as of because near when while ";
 
-/// Beginnings of words that choose between two things.
+/// Beginnings of words that express a choice between two things.
 const CHOICES: [&str; 9] = ["prefer", "rather", "choose", "chose", "pick", "like", "love", "better", "more"];
 
-/// The side that a Chinese comparison puts after.
+/// The rejected side of a Chinese comparison.
 static DENSE_AGAINST: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:比起|相比|不如|而不是|而非|比)(\p{Han}{1,6}?|\w+?)(?:来|，|,|更|我|还|要|好|$)").ok()
 });
 
-/// Whether a word has another part in a fact than in the clause that it was taken from.
+/// Whether a word has different roles in a fact and in its source clause.
 pub(super) fn are_swapped(fact: &str, said: &str) -> bool {
     let (fact_roles, said_roles) = (roles(fact), roles(said));
     let differs = |(word, role): (&String, &WordRole)| {

@@ -1,4 +1,4 @@
-//! Chunks as servers write them. Everything may be missing or null.
+//! Chunks as sent by servers. Every field may be missing or null.
 
 use crate::usage::{UsageReport, to_usage};
 use pudu_base::Usage;
@@ -16,14 +16,14 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Returns the error that it carries.
+    /// Returns the error in the chunk, if any.
     pub(super) fn failure(&self) -> Option<&Value> {
         let status =
             self.base_resp.as_ref().filter(|status| status["status_code"].as_u64().unwrap_or(0) != 0);
         self.error.as_ref().filter(|error| !error.is_null()).or(status)
     }
 
-    /// Returns whether it is an error as a whole, as vLLM writes them.
+    /// Returns whether the whole chunk is an error, as sent by vLLM.
     pub(super) fn is_failure(&self) -> bool {
         self.object.as_ref().is_some_and(|object| object == "error")
     }
@@ -40,7 +40,7 @@ pub(super) struct CompletionChoice {
     pub(super) delta: Option<ContentPart>,
     pub(super) message: Option<ContentPart>,
     pub(super) finish_reason: Option<Value>,
-    /// Kimi's place for it.
+    /// Kimi sends the usage here.
     pub(super) usage: Option<UsagePart>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct ContentPart {
     pub(super) reasoning: Option<Value>,
     pub(super) reasoning_details: Option<Vec<Value>>,
     pub(super) refusal: Option<String>,
-    /// Images that a model made, under OpenRouter's name for them.
+    /// Images made by a model, in OpenRouter's field.
     pub(super) images: Option<Vec<Value>>,
     pub(super) tool_calls: Option<Vec<CallPart>>,
 }
@@ -70,7 +70,7 @@ pub(super) struct FunctionPart {
     pub(super) arguments: Option<Value>,
 }
 
-/// Splits content into thoughts and words: a text, or blocks of both.
+/// Splits content, which is a text or blocks, into thoughts and text.
 pub(super) fn split_content(content: Value) -> (String, String) {
     let (mut thoughts, mut words) = (String::new(), String::new());
     match content {
@@ -98,7 +98,7 @@ fn text_of(block: &Value) -> String {
     }
 }
 
-/// The usage, under each name that some provider has for it.
+/// The usage, with the field names of all providers.
 #[derive(Default, Deserialize)]
 pub(super) struct UsagePart {
     prompt_tokens: Option<u64>,
@@ -106,11 +106,11 @@ pub(super) struct UsagePart {
     total_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
-    /// DeepSeek's.
+    /// Used by DeepSeek.
     prompt_cache_hit_tokens: Option<u64>,
-    /// Kimi's.
+    /// Used by Kimi.
     cached_tokens: Option<u64>,
-    /// Those of gateways to Anthropic.
+    /// Used by gateways to Anthropic.
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
 }

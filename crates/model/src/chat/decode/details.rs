@@ -1,16 +1,16 @@
-//! `reasoning_details`: signed or encrypted thoughts that gateways send in pieces and want back whole.
+//! `reasoning_details`: signed or encrypted thoughts that gateways send in pieces and expect back complete.
 
 use crate::wire::garbled;
 use pudu_base::ModelError;
 use serde_json::{Map, Value};
 
-/// The field of a message that holds them, both ways.
+/// Field of a message with the details, in both directions.
 pub(in crate::chat) const FIELD: &str = "reasoning_details";
-/// Maximum number of parts that are kept. A part comes in as many pieces as its thoughts have tokens.
+/// Maximum number of stored parts. A part arrives in as many pieces as its thoughts have tokens.
 const MAX_DETAILS: usize = 10_000;
 /// Maximum size of the parts, in bytes.
 const MAX_DETAIL_BYTES: usize = 16 * 1024 * 1024;
-/// Fields that come in pieces.
+/// Fields that arrive in pieces.
 const TEXTS: [&str; 3] = ["text", "summary", "data"];
 
 /// The parts so far.
@@ -21,8 +21,8 @@ pub(super) struct ReasoningDetails {
 }
 
 impl ReasoningDetails {
-    /// Takes a piece: of the newest part if it has its place and kind, else the beginning of another. Returns the
-    /// thoughts in it that can be read.
+    /// Adds a piece, to the newest part if index and kind match, otherwise as a new part. Returns its readable
+    /// thoughts.
     pub(super) fn push(&mut self, piece: Value) -> Result<String, ModelError> {
         let Value::Object(piece) = piece else { return Ok(String::new()) };
         let readable = ["text", "summary"].into_iter().find_map(|name| piece.get(name)?.as_str());
@@ -49,10 +49,10 @@ fn is_same(part: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
         |name: &str| (part.get(name).unwrap_or(&Value::Null), piece.get(name).unwrap_or(&Value::Null));
     let (index, of) = field("index");
     let (id, other) = field("id");
-    // A signed part is whole.
+    // A signed part is complete.
     let is_signed = part.get("signature").is_some_and(|signature| !signature.is_null());
     field("type").0 == field("type").1 && index == of && !is_signed && (id.is_null() || other.is_null() || id == other)
-        // Encrypted parts come whole; without a place they cannot be distinguished.
+        // Encrypted parts arrive complete; without an index they cannot be distinguished.
         && !(index.is_null() && part.contains_key("data"))
 }
 

@@ -1,4 +1,4 @@
-//! The rows of the table of quirks that are about this wire, each on bytes in the shape that its providers send.
+//! Rows of the table of quirks for this wire, with bytes in the format of the providers.
 
 use crate::{
     Dialect, ModelSettings, WireKind,
@@ -18,7 +18,7 @@ fn read(bytes: &str) -> Result<Reply, ModelError> {
     testing::read(&settings(), bytes.as_bytes())
 }
 
-/// Reads a stream of chunks that ends as OpenAI ends it.
+/// Decodes a stream of chunks with OpenAI's end marker.
 fn stream(chunks: &[Value]) -> Reply {
     read(&(events(chunks) + "data: [DONE]\n\n")).unwrap()
 }
@@ -125,19 +125,19 @@ fn row_7_cached_and_thought_tokens_are_counted_the_same_for_all() {
             json!({"prompt_tokens": 10, "completion_tokens": 20, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 40}),
             Usage { input: 110, cache_writes: 40, reasoning: 0, ..all },
         ),
-        // Grok on Azure leaves the cached part out of the prompt and out of the total.
+        // Grok on Azure excludes the cached part from the prompt and from the total.
         (
             json!({"prompt_tokens": 40, "completion_tokens": 6, "total_tokens": 46,
                 "prompt_tokens_details": {"cached_tokens": 128}}),
             Usage { cached: 128, ..Usage::plain(168, 6) },
         ),
-        // Others count it in the total alone.
+        // Others include it only in the total.
         (
             json!({"prompt_tokens": 40, "completion_tokens": 6, "total_tokens": 66,
                 "prompt_tokens_details": {"cached_tokens": 20}}),
             Usage { cached: 20, ..Usage::plain(60, 6) },
         ),
-        // Mistral counts audio beside the prompt, OpenAI within it.
+        // Mistral counts audio separately from the prompt, OpenAI within it.
         (
             json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 263,
                 "prompt_tokens_details": {"audio_tokens": 250, "cached_tokens": 0}}),
@@ -304,7 +304,7 @@ fn row_25_and_26_ids_and_names_may_be_missing_empty_or_repeated() {
             end("tool_calls"),
         ]);
         assert_eq!(reply.calls, [call("a", "ls", json!({"n": 1}))], "{id:?} {name:?}");
-        // Often the first piece has no arguments yet.
+        // The first piece often has no arguments yet.
         let reply = stream(&[
             piece(Some(0), Some("a"), Some("ls"), Some("")),
             piece(Some(0), id, name, Some("{\"n\":1}")),
@@ -504,7 +504,7 @@ fn an_error_that_repeats_the_finish_reason_is_none_and_its_usage_counts() {
     };
     let expect = Reply { reasoning: "We should count".into(), ..Reply::said("", Finish::Length) };
     assert_eq!(stream(&[thought, end("length"), error(400)]), expect.with_usage(Usage::plain(61, 9)));
-    // Without such a finish reason it counts, and so does the usage that came with it.
+    // Otherwise the error counts, and so does the usage that it contains.
     for chunks in [vec![words("Hel"), error(400)], vec![words("Hel"), end("stop"), error(400)]] {
         let (mut decoder, mut out) = (crate::ReplyDecoder::of(&settings()), Vec::new());
         let read = decoder.push(events(&chunks).as_bytes(), &mut out);

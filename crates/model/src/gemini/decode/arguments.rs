@@ -1,4 +1,4 @@
-//! Arguments of a call that come in pieces, each with the path of where it belongs.
+//! Arguments of a call that arrive in pieces, each with its path.
 
 use super::chunk::{FunctionCallPart, PartialArgument};
 use crate::wire::garbled;
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 /// Maximum size of the texts of a call's arguments, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum place in a list; beyond it a path is a mistake or an attack.
+/// Maximum index in a list; a larger one is an error or an attack.
 const MAX_INDEX: usize = 10_000;
 /// Maximum number of steps of a path.
 const MAX_STEPS: usize = 64;
 
-/// A call while its arguments come.
+/// A call whose arguments are arriving.
 #[derive(Debug)]
 pub(super) struct StreamedCall {
     pub(super) name: String,
@@ -20,7 +20,7 @@ pub(super) struct StreamedCall {
     pub(super) signature: Option<String>,
     pub(super) args: Value,
     bytes: usize,
-    /// Whether a piece had no place in the arguments.
+    /// Whether a piece did not fit into the arguments.
     is_lost: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for StreamedCall {
     }
 }
 
-/// A step from a value into it.
+/// A step from a value to a nested one.
 #[derive(Debug, PartialEq)]
 enum PathStep<'a> {
     Field(&'a str),
@@ -39,7 +39,7 @@ enum PathStep<'a> {
 }
 
 impl StreamedCall {
-    /// Returns whether `call` begins another call: one of another name or id, or one that is whole.
+    /// Returns whether `call` begins another call: it has another name or ID, or is complete.
     pub(super) fn is_followed_by(&self, call: &FunctionCallPart) -> bool {
         let other_id = call.id.is_some() && self.id.is_some() && call.id != self.id;
         let other_name = call.name.as_ref().is_some_and(|name| !name.is_empty() && *name != self.name);
@@ -71,7 +71,7 @@ impl StreamedCall {
         if self.bytes > MAX_ARGUMENT_BYTES { Err(garbled("too large arguments")) } else { Ok(()) }
     }
 
-    /// Returns whether each piece found its place.
+    /// Returns whether all pieces fit.
     pub(super) fn is_readable(&self) -> bool {
         !self.is_lost && !self.name.is_empty()
     }
@@ -95,7 +95,7 @@ fn merge(into: &mut Value, from: Map<String, Value>) {
     }
 }
 
-/// Reads a path such as `$.places[0].name` or `$['a b']`. `None` for one of another form, and for the root itself.
+/// Parses a path such as `$.places[0].name` or `$['a b']`. `None` for other forms, and for the root itself.
 fn steps(path: &str) -> Option<Vec<PathStep<'_>>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
@@ -113,7 +113,7 @@ fn steps(path: &str) -> Option<Vec<PathStep<'_>>> {
     (1..=MAX_STEPS).contains(&steps.len()).then_some(steps)
 }
 
-/// Reads the text behind a bracket: a place, or a name between quotes.
+/// Parses the text after a bracket: an index, or a quoted name.
 fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
     for quote in ["'", "\""] {
         if let Some(quoted) = inner.strip_prefix(quote) {
@@ -125,7 +125,7 @@ fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
     Some((PathStep::Item(number.parse().ok().filter(|at| *at <= MAX_INDEX)?), tail))
 }
 
-/// Finds a place, and makes the path to it. `None` if another value is in the way.
+/// Finds a value, and creates the path to it. `None` if another value is in the way.
 fn place<'v>(root: &'v mut Value, steps: &[PathStep<'_>]) -> Option<&'v mut Value> {
     let mut at = root;
     for step in steps {

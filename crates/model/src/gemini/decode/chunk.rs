@@ -1,10 +1,10 @@
-//! Chunks as servers write them. Everything may be missing or null.
+//! Chunks as sent by servers. Every field may be missing or null.
 
 use pudu_base::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The field of a part that holds the signature of its thoughts.
+/// Field of a part with the signature of its thoughts.
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ pub(super) struct PromptFeedback {
 }
 
 impl PromptFeedback {
-    /// Returns whether the prompt was refused. The feedback is sent for other prompts too, with nothing but ratings.
+    /// Returns whether the prompt was refused. The feedback is also sent for other prompts, with ratings only.
     pub(super) fn is_refusal(&self) -> bool {
         self.block_reason.as_deref().is_some_and(|reason| !matches!(reason, "" | "BLOCK_REASON_UNSPECIFIED"))
     }
@@ -55,7 +55,7 @@ pub(super) struct CandidatePart {
 }
 
 impl CandidatePart {
-    /// Returns a part that is no call as it came.
+    /// Returns a part other than a call unchanged.
     pub(super) fn into_raw(self) -> Map<String, Value> {
         let mut raw = self.rest;
         raw.extend(self.text.map(|text| ("text".to_owned(), text.into())));
@@ -76,24 +76,24 @@ pub(super) struct FunctionCallPart {
 }
 
 impl FunctionCallPart {
-    /// Returns whether it is a piece of a call whose arguments are streamed.
+    /// Returns whether the part is a piece of a call with streamed arguments.
     pub(super) fn is_piece(&self) -> bool {
         self.partial_args.is_some() || self.will_continue == Some(true)
     }
 
-    /// Returns whether more pieces of the call follow; its last piece of text may report it instead.
+    /// Returns whether more pieces of the call follow; its last piece of text may report this instead.
     pub(super) fn goes_on(&self) -> bool {
         let last = self.partial_args.as_ref().and_then(|pieces| pieces.last());
         self.will_continue.or(last.and_then(|piece| piece.will_continue)) == Some(true)
     }
 
-    /// Returns whether nothing is in it: so ends a call whose arguments are streamed.
+    /// Returns whether the part is empty, which ends a call with streamed arguments.
     pub(super) fn is_end(&self) -> bool {
         self.name.as_deref().unwrap_or_default().is_empty() && self.args.is_none() && !self.is_piece()
     }
 }
 
-/// A value, or a piece of a text, and where it belongs.
+/// A value or a piece of a text, with its path.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PartialArgument {
@@ -104,7 +104,7 @@ pub(super) struct PartialArgument {
     pub(super) will_continue: Option<bool>,
 }
 
-/// The usage as far as it is known. Chunks repeat it, some only in part.
+/// The usage so far. Chunks repeat it, some only in part.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentUsage {
@@ -136,7 +136,7 @@ impl From<ContentUsage> for Usage {
         let reasoning = count(told.thoughts_token_count);
         Self {
             input: count(told.prompt_token_count).saturating_add(count(told.tool_use_prompt_token_count)),
-            // Here the reply does not include thoughts, and the prompt includes cached tokens.
+            // This API reports thoughts separately from the output, and includes cached tokens in the prompt.
             output: count(told.candidates_token_count).saturating_add(reasoning),
             cached: count(told.cached_content_token_count),
             cache_writes: 0,

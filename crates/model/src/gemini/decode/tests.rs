@@ -1,4 +1,4 @@
-//! The rows of the table of quirks that are about this wire, each on bytes in the shape that its providers send.
+//! Rows of the table of quirks for this wire, with bytes in the format of the providers.
 
 use crate::{
     ModelSettings, ReplyDecoder, WireKind,
@@ -16,7 +16,7 @@ fn read(bytes: &str) -> Result<Reply, ModelError> {
     testing::read(&settings(), bytes.as_bytes())
 }
 
-/// Writes chunks as Google does, with its line ends.
+/// Writes chunks like Google, with its line breaks.
 fn events(chunks: &[Value]) -> String {
     chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
 }
@@ -236,7 +236,7 @@ fn code_that_ran_at_the_provider_goes_back_as_it_came() {
     assert_eq!(order(&between), json!([{"words": 8}, {"part": code}, {"part": outcome}, {"words": 6}]));
 }
 
-/// Reads calls from pieces, one a chunk.
+/// Decodes a call's pieces, one per chunk.
 fn pieces(pieces: &[Value], reason: &str) -> Reply {
     let mut chunks: Vec<Value> = pieces.iter().map(|piece| parts(json!([{"functionCall": piece}]))).collect();
     chunks.push(end(reason));
@@ -316,7 +316,7 @@ fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
         limited: true,
         detail: "HTTP 429: Resource has been exhausted.".into(),
     };
-    // Older servers of Vertex write the reason on each chunk.
+    // Older servers of Vertex send the reason in each chunk.
     for reason in [Value::Null, json!("STOP")] {
         let mut chunk = words("Three ");
         chunk["candidates"][0]["finishReason"] = reason;

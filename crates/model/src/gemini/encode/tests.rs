@@ -35,12 +35,12 @@ fn body(settings: &ModelSettings, request: &Request) -> Value {
     serde_json::from_str(&text(settings, request)).unwrap()
 }
 
-/// Returns the contents that a thread becomes.
+/// Encodes a thread as contents.
 fn contents(thread: Vec<Message>) -> Value {
     body(&settings(), &request(thread))["contents"].clone()
 }
 
-/// Returns a reply that the model of the settings made, whose parts came in this order.
+/// Returns a reply of this model whose parts arrived in this order.
 #[allow(clippy::needless_pass_by_value, reason = "reads better at the callers")]
 fn own(reply: Assistant, order: Value) -> Assistant {
     let parts = ProviderParts { origin: settings().origin(), parts: json!({"order": order}) };

@@ -1,4 +1,4 @@
-//! Events as servers write them. Everything may be missing or null.
+//! Events as sent by servers. Every field may be missing or null.
 
 use pudu_base::Usage;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(super) struct MessageEvent {
     pub(super) error: Option<Value>,
 }
 
-/// The beginning of a message, or a whole message.
+/// The beginning of a message, or a complete message.
 #[derive(Default, Deserialize)]
 pub(super) struct MessageDocument {
     pub(super) id: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct BlockDelta {
     pub(super) stop_reason: Option<String>,
 }
 
-/// The usage as far as it is known. Each report is the whole so far.
+/// The usage so far. Each report is a running total.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct MessageUsage {
     #[serde(rename = "type")]
@@ -47,8 +47,8 @@ pub(super) struct MessageUsage {
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     output_tokens_details: Option<MessageOutputDetails>,
-    /// The calls that the provider made for this one reply, each with its own usage; the other fields may count the last
-    /// one alone.
+    /// The calls that the provider made for this reply, each with its own usage; the other fields may count only the
+    /// last.
     iterations: Option<Vec<Self>>,
 }
 
@@ -58,8 +58,7 @@ struct MessageOutputDetails {
 }
 
 impl MessageUsage {
-    /// Takes later values. A gateway that reports the input at the end reports 0 at the beginning, and the other way
-    /// round.
+    /// Updates the values. A gateway that reports the input at the end reports 0 at the beginning, and vice versa.
     pub(super) fn update(&mut self, later: Self) {
         self.input_tokens = self.input_tokens.max(later.input_tokens);
         self.output_tokens = self.output_tokens.max(later.output_tokens);
@@ -76,7 +75,7 @@ impl From<MessageUsage> for Usage {
         let (cached, cache_writes) =
             (told.cache_read_input_tokens.unwrap_or(0), told.cache_creation_input_tokens.unwrap_or(0));
         let usage = Self {
-            // The input excludes tokens read from and written to the cache here.
+            // This API excludes tokens read from and written to the cache from the input.
             input: told.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(cache_writes),
             output: told.output_tokens.unwrap_or(0),
             cached,
@@ -84,7 +83,7 @@ impl From<MessageUsage> for Usage {
             reasoning: told.output_tokens_details.and_then(|details| details.thinking_tokens).unwrap_or(0),
         };
         let mut all = Self::default();
-        // An advisor is another model with other prices, which only the operator's own body can ask for.
+        // An advisor is another model with other prices, which only the operator's own body can request.
         let is_own = |iteration: &MessageUsage| iteration.kind.as_deref() != Some("advisor_message");
         for iteration in told.iterations.into_iter().flatten().filter(is_own) {
             all += iteration.into();

@@ -1,4 +1,4 @@
-//! The rows of the table of quirks that are about this wire, each on bytes in the shape that its providers send.
+//! Rows of the table of quirks for this wire, with bytes in the format of the providers.
 
 use crate::{
     ModelSettings, ReplyDecoder, WireKind,
@@ -16,7 +16,7 @@ fn read(bytes: &str) -> Result<Reply, ModelError> {
     testing::read(&settings(), bytes.as_bytes())
 }
 
-/// Writes events as Anthropic does, with the kind in both places.
+/// Writes events like Anthropic, with the kind in both places.
 fn events(events: &[Value]) -> String {
     let kind = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
     events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", kind(event))).collect()
@@ -82,7 +82,7 @@ fn end(reason: &str) -> Vec<Value> {
     ]
 }
 
-/// Reads a message of these blocks.
+/// Decodes a message with these blocks.
 fn message(blocks: &[Vec<Value>], reason: &str) -> Reply {
     stream(&[vec![begin()], blocks.concat(), end(reason)].concat())
 }

@@ -45,12 +45,12 @@ fn body(settings: &ModelSettings, request: &Request) -> Value {
     serde_json::from_str(&text(settings, request)).unwrap()
 }
 
-/// Returns the messages that a thread becomes.
+/// Encodes a thread as messages.
 fn messages(thread: Vec<Message>) -> Value {
     body(&settings(), &request(thread))["messages"].clone()
 }
 
-/// Returns a reply that the model of the settings made, whose blocks came in this order.
+/// Returns a reply of this model whose blocks arrived in this order.
 #[allow(clippy::needless_pass_by_value, reason = "reads better at the callers")]
 fn own(reply: Assistant, order: Value) -> Assistant {
     let parts = ProviderParts { origin: settings().origin(), parts: json!({"order": order}) };
@@ -167,7 +167,7 @@ fn a_paused_turn_goes_back_as_it_was() {
     assert_eq!(written[1]["content"][0]["text"], "So", "white space at the end is refused");
 }
 
-/// Returns the places of marks.
+/// Returns the positions of marks.
 fn marks(body: &Value) -> Vec<String> {
     fn find(value: &Value, at: &str, found: &mut Vec<String>) {
         match value {

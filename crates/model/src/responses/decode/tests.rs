@@ -1,4 +1,4 @@
-//! Row 46 of the table of quirks, on bytes in the shape that providers send.
+//! Row 46 of the table of quirks, with bytes in the format of the providers.
 
 use super::*;
 use crate::{

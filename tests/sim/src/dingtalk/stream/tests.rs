@@ -4,7 +4,7 @@ use crate::{
     platform::Words,
 };
 
-/// A world with one socket and one person's message in it.
+/// A world with one socket and one user's message.
 fn world(repeat: Option<Duration>) -> (World, mpsc::Receiver<Out>, String) {
     let mut world = World::new(Options { repeat, ping: None, ..Options::default() });
     let out = socket(&mut world);
@@ -20,7 +20,7 @@ fn socket(world: &mut World) -> mpsc::Receiver<Out> {
     incoming
 }
 
-/// The frames that a socket got since it was last asked; `None` stands for its end.
+/// Returns the frames of a socket since the last call; `None` stands for its end.
 fn frames(out: &mut mpsc::Receiver<Out>) -> Vec<Option<Value>> {
     let mut frames = Vec::new();
     while let Ok(one) = out.try_recv() {

@@ -1,4 +1,4 @@
-//! What chat completions ask.
+//! Requests of chat completions.
 
 use super::{Ask, Asked, Refusal, bad, list, text};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(super) fn check(ask: &Ask) -> Result<(), Refusal> {
     check_pairs(ask)
 }
 
-/// Each call is answered right behind it, and nothing is answered that was not called.
+/// Checks that each call has a result directly after it, and each result a call.
 fn check_pairs(ask: &Ask) -> Result<(), Refusal> {
     let mut open: Vec<&str> = Vec::new();
     for message in ask.messages() {

@@ -1,5 +1,5 @@
-//! What Gemini is asked: parts, calls that the next turn must answer, signatures that must come back, and schemas in the
-//! few words that it knows.
+//! Requests of Gemini: parts, calls that the next turn must answer, signatures that must be sent back, and schemas with
+//! few keywords.
 
 use super::{
     Ask, Asked, Refusal, add_call, bad, called, content, inline_image, list, result, said, text, text_part,
@@ -7,7 +7,7 @@ use super::{
 use crate::model::{Reply, seal};
 use serde_json::Value;
 
-/// The words that a schema may have.
+/// Allowed keywords of a schema.
 const SCHEMA: &[&str] = &[
     "anyOf",
     "default",
@@ -33,7 +33,7 @@ const SCHEMA: &[&str] = &[
     "type",
 ];
 
-/// What Google documents for calls whose signature nobody has.
+/// Google's documented values for calls without a signature.
 const NO_SIGNATURE: &[&str] = &["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
 pub(super) fn read(body: &Value) -> Asked {
@@ -48,7 +48,7 @@ pub(super) fn read(body: &Value) -> Asked {
     Asked { messages, tools: tools.map(|tool| text(&tool["name"]).to_owned()).collect() }
 }
 
-/// Calls have no ids on this wire: their names stand for them.
+/// Calls have no IDs on this wire: their names are used instead.
 fn read_turn(messages: &mut Vec<Value>, turn: &Value) {
     let role = if turn["role"] == "model" { "assistant" } else { "user" };
     let parts = list(&turn["parts"]);
@@ -76,7 +76,7 @@ fn words(parts: &Value) -> Value {
     content(list(parts).iter().filter_map(part).collect())
 }
 
-/// The text of a response: under the key that Google's documents name, or all of it.
+/// Returns the text of a response: under Google's documented key, or all of it.
 fn output(response: &Value) -> String {
     let told = ["output", "result", "error"].iter().find_map(|key| response[*key].as_str());
     told.map_or_else(|| response.to_string(), str::to_owned)
@@ -106,7 +106,7 @@ fn check_turns(turns: &[Value]) -> Result<(), Refusal> {
     }
     let has =
         |turn: &Value, key: &str| list(&turn["parts"]).iter().filter(|part| part[key].is_object()).count();
-    // The turn that is going on begins with a person's last words.
+    // The current turn begins with the user's last message.
     let begins = turns.iter().rposition(|turn| turn["role"] != "model" && has(turn, "functionResponse") == 0);
     for (at, turn) in turns.iter().enumerate() {
         let role = text(&turn["role"]);
@@ -158,7 +158,7 @@ fn check_parts(at: usize, turn: &Value, current: bool) -> Result<(), Refusal> {
         }
         let calls = part["functionCall"].is_object();
         if let Some(signature) = part["thoughtSignature"].as_str() {
-            // Bytes may come back in either alphabet of base64; Google's Python client changes it.
+            // Bytes may be sent back in either alphabet of base64; Google's Python client changes it.
             let plain = signature.replace('-', "+").replace('_', "/");
             if !NO_SIGNATURE.contains(&signature) && !seal::holds("thought", "", &plain) {
                 return bad("Thought signature is not valid");

@@ -1,4 +1,4 @@
-//! What Anthropic's messages ask: blocks, calls that the next message must answer, and thinking that is signed.
+//! Requests of Anthropic's messages: blocks, calls that the next message must answer, and signed thinking.
 
 use super::{
     Ask, Asked, Refusal, add_call, bad, called, content, inline_image, list, result, said, text, text_part,
@@ -145,7 +145,7 @@ fn check_messages(messages: &[Value]) -> Result<(), Refusal> {
     }
 }
 
-/// Turns of one role that stand in a row are one turn.
+/// Merges consecutive turns of one role.
 fn merge(messages: &[Value]) -> Result<Vec<(&str, Vec<Value>)>, Refusal> {
     let mut merged: Vec<(&str, Vec<Value>)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -210,7 +210,7 @@ fn check_blocks(at: usize, role: &str, blocks: &[Value]) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Each call is answered once, in the message after it, and before anything else is said there.
+/// Checks that each call is answered once, at the beginning of the next message.
 fn check_pairs(at: usize, before: &[Value], blocks: &[Value], after: &[Value]) -> Result<(), Refusal> {
     let ids = |blocks: &[Value], kind: &str, key: &str| -> Vec<String> {
         let mine = blocks.iter().filter(|block| block["type"] == kind);

@@ -1,4 +1,4 @@
-//! What Ollama is asked: text and images apart, arguments as objects.
+//! Requests of Ollama: text and images separately, arguments as objects.
 
 use super::{Ask, Asked, Refusal, add_call, bad, called, image_part, list, result, said, text, text_part};
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) fn read(body: &Value) -> Asked {
     Asked { messages, tools: tools.collect() }
 }
 
-/// Go says which field of a struct a value does not fit.
+/// Go reports the struct field that a value does not match.
 pub(super) fn check(ask: &Ask) -> Result<(), Refusal> {
     if ask.model().is_empty() {
         return bad("model is required");

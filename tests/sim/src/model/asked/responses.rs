@@ -1,4 +1,4 @@
-//! What responses ask: items instead of messages, and reasoning that comes back encrypted.
+//! Requests of responses: items instead of messages, and encrypted reasoning that is sent back.
 
 use super::{
     Ask, Asked, Refusal, add_call, bad, called, content, image_part, list, result, said, text, text_part,
@@ -84,7 +84,7 @@ pub(super) fn check(ask: &Ask) -> Result<(), Refusal> {
     check_tools(list(&ask.body["tools"]))
 }
 
-/// Calls and outputs come in pairs, reasoning stands before what came of it, and what is encrypted is unchanged.
+/// Checks that calls and outputs are paired, reasoning precedes its result, and encrypted content is unchanged.
 fn check_items(items: &[Value]) -> Result<(), Refusal> {
     let mut open = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
@@ -137,7 +137,7 @@ fn check_reasoning(item: &Value, next: Option<&Value>) -> Result<(), Refusal> {
             });
         }
     } else {
-        // Without `store` the server has forgotten it.
+        // Without `store` the server does not have it.
         return Err(Reply::status(404).message(&format!(
             "Item with id '{named}' not found. Items are not persisted when `store` is set to false. Try again with \
              `store` set to true, or remove this item from your input."

@@ -1,4 +1,4 @@
-//! One script over five wires, each read from the raw connection.
+//! One script over five wires, read from the raw connection.
 
 use super::{Answer, Model, Reply, Trouble};
 use crate::model::{Cause, Wire};
@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Asks over a wire and returns the whole response.
+/// Sends a request over a wire and returns the complete response.
 async fn ask(model: &Model, wire: Wire, body: &Value) -> String {
     let (path, key) = match wire {
         Wire::Chat => ("/v1/chat/completions", "authorization: Bearer k"),
@@ -30,7 +30,7 @@ async fn ask(model: &Model, wire: Wire, body: &Value) -> String {
     response
 }
 
-/// What a person says, with thinking on where the wire has it.
+/// Returns a user's message, with thinking enabled if supported.
 fn said(wire: Wire, words: &str) -> Value {
     let messages = json!([{"role": "user", "content": words}]);
     match wire {
@@ -45,13 +45,13 @@ fn said(wire: Wire, words: &str) -> Value {
     }
 }
 
-/// The events of a stream, whichever way they are divided.
+/// Returns the events of a stream in any framing.
 fn events(response: &str) -> Vec<Value> {
     let lines = response.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
     lines.filter_map(|line| serde_json::from_str(line).ok()).filter(Value::is_object).collect()
 }
 
-/// All text, and all thoughts, that the events add.
+/// Returns all text and all thoughts of the events.
 fn told(events: &[Value]) -> (String, String) {
     let texts = |pointers: &[&str], fits: &dyn Fn(&Value) -> bool| -> String {
         let found = events.iter().filter(|event| fits(event));

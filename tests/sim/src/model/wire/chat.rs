@@ -1,4 +1,4 @@
-//! OpenAI's chat completions: chunks with deltas, and a last word.
+//! OpenAI's chat completions: chunks with deltas, and an end marker.
 
 use super::{Piece, Said, Writer, event};
 use crate::model::{Usage, errors};
@@ -32,7 +32,7 @@ impl ChatWriter {
             "id": self.id, "object": "chat.completion.chunk", "created": self.said.created,
             "model": self.said.ask.model(), "system_fingerprint": "fp_sim", "choices": choices,
         });
-        // With usage asked for, every other chunk says that it has none.
+        // If usage is requested, every other chunk has a null usage.
         if self.said.ask.wants_usage() {
             chunk["usage"] = Value::Null;
         }
@@ -45,7 +45,7 @@ impl Writer for ChatWriter {
         self.said.pieces(true, true)
     }
 
-    /// A call is its id and name first, then the arguments in pieces.
+    /// A call is its ID and name first, then the arguments in pieces.
     fn piece(&mut self, piece: &Piece) -> String {
         let delta = match piece {
             Piece::Opening => json!({"role": "assistant", "content": ""}),
@@ -62,7 +62,7 @@ impl Writer for ChatWriter {
         self.delta(&delta, None)
     }
 
-    /// The reason, the usage if it was asked for, the last word.
+    /// The finish reason, the usage if requested, and the end marker.
     fn tail(&mut self) -> String {
         let images = self.said.answer.images.iter();
         let mut tail: String = images
@@ -114,7 +114,7 @@ fn counted(usage: Usage) -> Value {
     })
 }
 
-/// The list of models.
+/// Returns the list of models.
 pub(crate) fn models() -> Value {
     let model =
         |id: &str| json!({"id": id, "object": "model", "created": 1_700_000_000, "owned_by": "pudu-sim"});

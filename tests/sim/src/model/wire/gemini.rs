@@ -1,4 +1,4 @@
-//! Gemini's content: parts that come whole, in events that each count all tokens so far, and thoughts that are signed.
+//! Gemini's content: complete parts in events with a running token count, and signed thoughts.
 
 use super::{Piece, Said, Writer, words};
 use crate::model::{errors, seal};
@@ -17,12 +17,12 @@ impl GeminiWriter {
     }
 
     fn shows_thoughts(&self) -> bool {
-        // Google's servers take either spelling; its Python client sends the second.
+        // Google's servers accept either spelling; its Python client sends the second.
         let config = &self.said.ask.body["generationConfig"]["thinkingConfig"];
         config["includeThoughts"] == true || config["include_thoughts"] == true
     }
 
-    /// Whether the model wrote a call that its own server cannot read.
+    /// Returns whether the model wrote a call that its own server cannot read.
     fn malformed(&self) -> bool {
         self.said.answer.tools.iter().any(|call| arguments(&call.arguments).is_none())
     }
@@ -34,7 +34,7 @@ impl GeminiWriter {
         if !call.id.is_empty() {
             part["functionCall"]["id"] = call.id.as_str().into();
         }
-        // Of calls that are made together, the first is signed.
+        // Of parallel calls, the first is signed.
         if index == 0 {
             part["thoughtSignature"] = seal::seal("thought", "").into();
         }
@@ -57,7 +57,7 @@ impl GeminiWriter {
             "promptTokenCount": input, "totalTokenCount": input + thoughts + written,
             "promptTokensDetails": [{"modality": "TEXT", "tokenCount": input}],
         });
-        // Proto JSON leaves out what is nought.
+        // Proto JSON omits zeros.
         if written > 0 {
             usage["candidatesTokenCount"] = written.into();
         }
@@ -75,7 +75,7 @@ impl GeminiWriter {
         event(&self.response(&candidate, self.thoughts, self.written))
     }
 
-    /// All tokens that were written, but for thoughts.
+    /// Returns the output tokens without thoughts.
     fn all_written(&self) -> u64 {
         self.said.usage.output - self.said.thought_tokens()
     }
@@ -117,7 +117,7 @@ impl Writer for GeminiWriter {
         }
     }
 
-    /// The end is an empty text, signed where the model thought and called nothing.
+    /// The end is an empty text, signed if the model thought and called no tool.
     fn tail(&mut self) -> String {
         let mut part = json!({"text": ""});
         if !self.said.answer.reasoning.is_empty() && self.said.answer.tools.is_empty() {
@@ -149,7 +149,7 @@ impl Writer for GeminiWriter {
     }
 }
 
-/// Arguments are an object on this wire; what is none cannot be told.
+/// Arguments are an object on this wire; anything else cannot be sent.
 fn arguments(text: &str) -> Option<serde_json::Map<String, Value>> {
     serde_json::from_str(text).ok()
 }

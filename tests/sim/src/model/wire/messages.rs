@@ -1,4 +1,4 @@
-//! Anthropic's messages: blocks that open, grow and close, one after the other, and thinking that is signed.
+//! Anthropic's messages: consecutive blocks with start, deltas and stop, and signed thinking.
 
 use super::{Piece, Said, Writer, event};
 use crate::model::{errors, seal};
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 pub(crate) struct MessagesWriter {
     said: Said,
-    /// The kind of the block that is open, and how many were opened.
+    /// Kind of the open block, and the number of opened blocks.
     open: Option<&'static str>,
     blocks: usize,
     thought: bool,
@@ -19,13 +19,13 @@ impl MessagesWriter {
         Self { said, open: None, blocks: 0, thought: false, pinged: false }
     }
 
-    /// A model thinks only when it was asked to.
+    /// Returns whether thinking was requested.
     fn thinks(&self) -> bool {
         let kind = &self.said.ask.body["thinking"]["type"];
         (kind == "enabled" || kind == "adaptive") && !self.said.answer.reasoning.is_empty()
     }
 
-    /// Thinking may be left out of the answer, all but its signature.
+    /// Returns the visible thoughts: they may be omitted, except for their signature.
     fn shown_thoughts(&self) -> String {
         if self.said.ask.body["thinking"]["display"] == "omitted" {
             String::new()
@@ -51,7 +51,7 @@ impl MessagesWriter {
         })
     }
 
-    /// Opens a block unless one of its kind is open; a call is always a new one.
+    /// Opens a block unless one of its kind is open; each call is a new block.
     fn opened(&mut self, kind: &'static str, block: &Value) -> String {
         if self.open == Some(kind) && kind != "tool_use" {
             return String::new();
@@ -81,7 +81,7 @@ impl MessagesWriter {
         event(&json!({"type": "content_block_delta", "index": self.blocks - 1, "delta": delta}))
     }
 
-    /// The block that says nothing but that the model thought.
+    /// Returns the block of a thought without visible text.
     fn silent_thought(&mut self) -> String {
         if self.thought || !self.thinks() {
             return String::new();

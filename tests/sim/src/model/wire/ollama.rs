@@ -1,4 +1,4 @@
-//! Ollama's chat: a JSON object a line, calls whole.
+//! Ollama's chat: a JSON object per line, with complete calls.
 
 use super::{Piece, Said, Writer};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl OllamaWriter {
         }
     }
 
-    /// The counts of the last line.
+    /// Adds the counts of the last line.
     fn finish(&self, mut line: Value) -> Value {
         let reason = match self.said.answer.reason() {
             "tool_calls" => "stop",
@@ -97,7 +97,7 @@ impl Writer for OllamaWriter {
         "{\"model\":\"sim-1\",\"mess\n"
     }
 
-    /// A call that the server cannot read is an error of its own.
+    /// A call that the server cannot read is an error.
     fn whole(&mut self) -> Value {
         let mut message = json!({"role": "assistant", "content": self.said.text()});
         if self.thinks() {

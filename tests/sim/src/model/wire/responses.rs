@@ -1,4 +1,4 @@
-//! OpenAI's responses: numbered events, items that are added, grow and are done, and reasoning that is encrypted.
+//! OpenAI's responses: numbered events, items that are added, extended and completed, and encrypted reasoning.
 
 use super::{Piece, Said, Writer, event};
 use crate::model::{errors, seal};
@@ -8,14 +8,14 @@ use std::{collections::VecDeque, mem};
 pub(crate) struct ResponsesWriter {
     said: Said,
     sequence: u64,
-    /// The item that is growing.
+    /// The growing item.
     open: Option<Open>,
-    /// The items that are done.
+    /// The completed items.
     done: Vec<Value>,
     reasoned: bool,
 }
 
-/// An item that grows, with its text so far.
+/// A growing item with its text so far.
 enum Open {
     Reasoning(String),
     Message(String),
@@ -42,13 +42,13 @@ impl ResponsesWriter {
         event(&value)
     }
 
-    /// An event of the item that is growing.
+    /// Returns an event of the growing item.
     fn grow(&mut self, name: &str, mut value: Value) -> String {
         value["output_index"] = self.done.len().into();
         self.event(name, value)
     }
 
-    /// The response as the events about all of it tell it.
+    /// Returns the response for events about the whole.
     fn response(&self, status: &str, output: &[Value]) -> Value {
         let body = &self.said.ask.body;
         let usage = self.said.usage;
@@ -99,7 +99,7 @@ impl ResponsesWriter {
         text
     }
 
-    /// A reasoning item. What is encrypted is encrypted anew each time that the item is told.
+    /// Returns a reasoning item. Its content is encrypted differently each time.
     fn reasoning(&self, summary: &str) -> Value {
         let id = self.item_id("rs_");
         let told =
@@ -123,7 +123,7 @@ impl ResponsesWriter {
         })
     }
 
-    /// Reasoning that nobody wanted to see is an item all the same.
+    /// Returns a reasoning item even if reasoning was not requested.
     fn silent_reasoning(&mut self) -> String {
         if self.reasoned || self.said.answer.reasoning.is_empty() {
             return String::new();
@@ -131,7 +131,7 @@ impl ResponsesWriter {
         self.open_reasoning()
     }
 
-    /// Ends the item that is growing.
+    /// Ends the growing item.
     fn close(&mut self) -> String {
         let mut text = String::new();
         let status = if self.said.answer.reason() == "length" { "incomplete" } else { "completed" };
@@ -191,7 +191,7 @@ impl ResponsesWriter {
         told + &self.grow("response.output_text.delta", delta)
     }
 
-    /// How all of it ends.
+    /// Returns the final status.
     fn status(&self) -> &'static str {
         match self.said.answer.reason() {
             "length" | "content_filter" => "incomplete",
@@ -199,7 +199,7 @@ impl ResponsesWriter {
         }
     }
 
-    /// The items as the last event tells them: what is encrypted looks different once more.
+    /// Returns the items of the final event, with their content encrypted differently again.
     fn output(&self) -> Vec<Value> {
         let again = |item: &Value| {
             let mut item = item.clone();
@@ -259,7 +259,7 @@ impl Writer for ResponsesWriter {
         before + &self.event(&format!("response.{status}"), json!({"response": response}))
     }
 
-    /// An event for the error, and one for the response that failed.
+    /// Returns an event for the error, and one for the failed response.
     fn error(&mut self, message: &str) -> String {
         let mut error = errors::openai(500, message, None)["error"].take();
         error["code"] = "server_error".into();
