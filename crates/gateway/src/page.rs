@@ -4,8 +4,10 @@
 //! Nothing is loaded from anywhere else, no script or style is in the document, no text becomes markup.
 //! Libraries are sent compressed. A library with its own styles runs in a sandboxed frame, without the page's origin.
 
-use super::errors::ApiError;
-use crate::console::{FRAME_FILES, PAGE, PAGE_FILES, vendor};
+use crate::{
+    ApiError,
+    console::{FRAME_FILES, PAGE, PAGE_FILES, vendor},
+};
 use axum::{
     extract::Path,
     http::{HeaderMap, HeaderName, StatusCode, header},

@@ -1,88 +1,92 @@
-//! People who are known to an account by a code, and codes for new ones.
+//! What a user has of their own: memory, profile, and identities on chat platforms.
 
-use super::{GatewayState, answers::Confirmation, errors::ApiError, json::Json};
-use axum::extract::{Path, State};
-use pudu_dispatch::GOOD_FOR;
-use schemars::JsonSchema;
-use serde::Serialize;
+pub(crate) mod links;
+mod memory;
+pub(crate) mod pairing;
+mod profile;
 
-/// A code that links a person of a chat.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Connect")]
-pub(super) struct ConnectCode {
-    pub(super) provider: String,
-    /// `binding_code`, or `deep_link` if a link opens the chat.
-    pub(super) mode: &'static str,
-    pub(super) url: Option<String>,
-    pub(super) code: String,
-    /// What the person does with it.
-    pub(super) instruction: String,
-    /// Time for which it is valid, in seconds.
-    pub(super) expires_in: u64,
+use crate::{
+    GatewayState, agent,
+    openapi::{Routes, delete, get, patch, post, says},
+};
+use axum::middleware;
+
+/// Statuses with which a memory document may be refused.
+const REMEMBERED: &[u16] = &[409, 422];
+/// How memory is set up; further keys come where it is on.
+const SETTINGS: &str = "{enabled: boolean, injection_enabled: boolean, manager_class: string}";
+
+/// Returns the routes of a user's own data.
+pub(crate) fn routes(gateway: &GatewayState) -> Routes {
+    profile_routes(gateway).merge(memory_routes()).merge(link_routes())
 }
 
-/// Makes a code by which one person can connect.
-pub(super) async fn connect(gateway: &GatewayState, name: &str) -> Result<ConnectCode, ApiError> {
-    let shared = &gateway.0.shared;
-    let account = shared.accounts.get(name);
-    let account = account.ok_or_else(|| ApiError::not_found(format!("there is no account `{name}`")))?;
-    if !account.policy().access.pairing {
-        let why = format!("set `channels.{name}.pairing: true` first: without it a code opens nothing");
-        return Err(ApiError::conflict(why));
-    }
-    let Some(code) = shared.offer_code(name).await.map_err(|error| failed(&error))? else {
-        return Err(ApiError::too_many("too many codes are unused; they go after ten minutes"));
-    };
-    let url = account.channel().connect_link(&code);
-    Ok(ConnectCode {
-        provider: account.channel().platform().to_owned(),
-        mode: if url.is_some() { "deep_link" } else { "binding_code" },
-        url,
-        instruction: format!("Send this to the bot: /connect {code}"),
-        code,
-        expires_in: GOOD_FOR.as_secs(),
-    })
+fn profile_routes(gateway: &GatewayState) -> Routes {
+    Routes::new("profile")
+        .at(
+            "/user-profile",
+            get(profile::show, "Shows what the caller wrote of themselves.")
+                .put(profile::write, "Keeps what the caller writes of themselves."),
+        )
+        .behind(middleware::from_fn_with_state(gateway.clone(), agent::enabled))
 }
 
-/// The people that an account knows by a code.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct PairedPersons {
-    people: Vec<PairedPerson>,
+fn memory_routes() -> Routes {
+    Routes::new("memory")
+        .at(
+            "/memory",
+            get(memory::show, says("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
+                memory::clear,
+                says("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
+            ),
+        )
+        .at(
+            "/memory/reload",
+            post(memory::reload, says("Shows what is remembered, read anew.").gives("Memory").fails(&[422])),
+        )
+        .at(
+            "/memory/export",
+            get(
+                memory::export,
+                says("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
+            ),
+        )
+        .at(
+            "/memory/import",
+            post(memory::import, says("Replaces what is remembered.").gives("Memory").fails(REMEMBERED))
+                .limit(memory::MAX_IMPORT_BYTES),
+        )
+        .at("/memory/config", get(memory::config, says("Tells how memory is set up.").gives(SETTINGS)))
+        .at(
+            "/memory/status",
+            get(
+                memory::status,
+                says("Tells how memory is set up, and what is remembered.")
+                    .gives("{config: object, data: Memory}")
+                    .fails(&[422]),
+            ),
+        )
+        .at("/memory/facts", post(memory::add, says("Remembers a fact.").gives("Memory").fails(REMEMBERED)))
+        .at(
+            "/memory/facts/{fact}",
+            patch(memory::edit, says("Changes a fact.").gives("Memory").fails(REMEMBERED))
+                .delete(memory::forget, says("Forgets a fact.").gives("Memory").fails(REMEMBERED)),
+        )
 }
 
-/// A person that an account knows by a code.
-#[derive(Serialize, JsonSchema)]
-struct PairedPerson {
-    /// The platform's id.
-    id: String,
-    name: String,
-    /// When the code was used, in milliseconds since 1970.
-    since: i64,
-}
-
-/// Lists the people that an account knows by a code.
-pub(super) async fn list(
-    State(gateway): State<GatewayState>,
-    Path(name): Path<String>,
-) -> Result<Json<PairedPersons>, ApiError> {
-    let paired = gateway.db().paired().await.map_err(|error| failed(&error.into()))?;
-    let own = paired.into_iter().filter(|paired| paired.account == name);
-    let person = own.map(|paired| PairedPerson { id: paired.person, name: paired.name, since: paired.at });
-    Ok(Json(PairedPersons { people: person.collect() }))
-}
-
-/// Forgets a person that an account knows by a code.
-pub(super) async fn forget(
-    State(gateway): State<GatewayState>,
-    Path((name, person)): Path<(String, String)>,
-) -> Result<Json<Confirmation>, ApiError> {
-    match gateway.0.shared.unpair(&name, &person).await.map_err(|error| failed(&error.into()))? {
-        true => Ok(Json(Confirmation::silent())),
-        false => Err(ApiError::not_found("the account does not know them")),
-    }
-}
-
-fn failed(error: &anyhow::Error) -> ApiError {
-    tracing::error!("failed to make pairing code: {error:#}");
-    ApiError::internal("that could not be stored just now")
+fn link_routes() -> Routes {
+    Routes::new("channels")
+        .at(
+            "/channels/providers",
+            get(links::providers, "Lists the accounts whose people can be linked with users."),
+        )
+        .at("/channels/connections", get(links::list, "Lists the people of chats who are the caller."))
+        .at(
+            "/channels/connections/{connection}",
+            delete(links::part, says("Parts a person of a chat from the caller.").gives_nothing(204)),
+        )
+        .at(
+            "/channels/{name}/connect",
+            post(links::connect, says("Makes a code that links a person of a chat.").fails(&[409])),
+        )
 }

@@ -1,7 +1,8 @@
 //! Accounts, as an administrator looks after them.
 
-use super::super::{GatewayState, caller::Caller, created::Created, errors::ApiError, json::Json};
-use axum::extract::{Path, State};
+use super::caller::Caller;
+use crate::{ApiError, Created, GatewayState, Json};
+use axum::extract::Path;
 use pudu_people::accounts;
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -26,14 +27,14 @@ pub(super) struct SetPassword {
 }
 
 /// Lists the accounts that sign in.
-pub(super) async fn list(State(gateway): State<GatewayState>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
     let all = gateway.db().user_accounts().await?;
     Ok(Json(json!({ "accounts": all.iter().map(accounts::listed).collect::<Vec<_>>() })))
 }
 
 /// Makes an account.
 pub(super) async fn add(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Json(order): Json<AccountOrder>,
 ) -> Result<Created<Value>, ApiError> {
@@ -47,7 +48,7 @@ pub(super) async fn add(
 
 /// Sets a password.
 pub(super) async fn set_password(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Path(who): Path<String>,
     Json(wanted): Json<SetPassword>,
@@ -60,7 +61,7 @@ pub(super) async fn set_password(
 
 /// Gives an account the data that was held without one.
 pub(super) async fn adopt(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Path(who): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -73,7 +74,7 @@ pub(super) async fn adopt(
 
 /// Removes an account.
 pub(super) async fn remove(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Path(who): Path<String>,
 ) -> Result<Json<Value>, ApiError> {

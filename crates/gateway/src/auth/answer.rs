@@ -1,6 +1,6 @@
 //! Errors of sign-in, in the forms that DeerFlow's frontend and an administrator read.
 
-use super::super::errors::ApiError;
+use crate::ApiError;
 use axum::http::StatusCode;
 use pudu_people::accounts::AccountError;
 use serde_json::json;

@@ -1,12 +1,12 @@
 //! State of sign-in: its rules, the key of sessions, and the recent attempts.
 
 use super::{
-    super::errors::ApiError,
     cookies,
     limits::{AttemptKey, AttemptLimits},
     oidc::providers::Providers,
     session::SessionKey,
 };
+use crate::ApiError;
 use anyhow::Result;
 use axum::http::HeaderMap;
 use pudu_client::{base::UserId, store::UserAccount};

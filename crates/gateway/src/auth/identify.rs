@@ -5,17 +5,13 @@
 //! programs, a token in the header, a session, the page's cookie, and no proof.
 
 use super::{
-    super::{
-        GatewayState,
-        caller::{Caller, CallerRole},
-        errors::ApiError,
-        guard::{self, ShownProof, bearer},
-        guests::Visitor,
-    },
+    caller::{Caller, CallerRole},
     cookies::{self, cookie},
+    guard::{self, ShownProof, bearer},
     scopes::{self, ScopeNeed},
     session::SessionFault,
 };
+use crate::{ApiError, GatewayState, http::guests::Visitor};
 use axum::http::{HeaderMap, Method, StatusCode};
 use pudu_client::{
     base::{UserId, digest},

@@ -1,14 +1,6 @@
 //! Sessions begin and end: login, registration, the first administrator, logout.
 
 use super::{
-    super::{
-        GatewayState,
-        answers::NoticeAnswer,
-        created::Created,
-        errors::ApiError,
-        guests::Visitor,
-        json::{Form, Json},
-    },
     answer::invalid,
     cookies,
     desk::{SignIn, with_session},
@@ -16,9 +8,13 @@ use super::{
     origin,
     session::SESSION_SECS,
 };
+use crate::{
+    ApiError, Created, GatewayState, Json,
+    http::{Form, NoticeAnswer, guests::Visitor},
+};
 use axum::{
     Extension,
-    extract::{ConnectInfo, Request, State},
+    extract::{ConnectInfo, Request},
     http::{HeaderMap, StatusCode},
     middleware::Next,
     response::Response,
@@ -43,7 +39,7 @@ const FAILURE_TIME: Duration = Duration::from_millis(500);
 
 /// Refuses requests from pages of other sites.
 pub(super) async fn same_origin(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
@@ -74,7 +70,7 @@ pub(super) struct BegunSession {
 
 /// Signs a user in.
 pub(super) async fn login(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
@@ -149,16 +145,17 @@ pub(super) fn yes() -> bool {
 
 /// Makes a visitor an account, if visitors may.
 pub(super) async fn register(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    Json(new): Json<NewAccount>,
+    body: Result<Json<NewAccount>, ApiError>,
 ) -> Result<(HeaderMap, Created<Value>), ApiError> {
     if !gateway.config().registration {
         let told = "Self-registration is disabled on this deployment";
         return Err(ApiError::coded(StatusCode::FORBIDDEN, "registration_disabled", told));
     }
     let sign_in = &gateway.0.sign_in;
+    let Json(new) = body?;
     let keys = [AttemptKey::From("register", client(sign_in, &headers, peer.ip()))];
     begin(sign_in, &keys, "registration", &new)?;
     let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, accounts::USER).await?;
@@ -169,11 +166,11 @@ pub(super) async fn register(
 
 /// Creates the first administrator. Requires the operator's token wherever another caller could get there first.
 pub(super) async fn initialize(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
-    Json(first): Json<FirstAdministrator>,
+    body: Result<Json<FirstAdministrator>, ApiError>,
 ) -> Result<(HeaderMap, Created<Value>), ApiError> {
     let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
     let db = gateway.db();
@@ -187,6 +184,7 @@ pub(super) async fn initialize(
     if !is_open {
         guard.require_token(&headers, peer.ip(), &visitor).await?;
     }
+    let Json(first) = body?;
     let keys = [AttemptKey::From("initialize", client(sign_in, &headers, peer.ip()))];
     let (adopts, new) = (first.adopt, NewAccount::from(first));
     begin(sign_in, &keys, "setup", &new)?;

@@ -9,16 +9,11 @@ mod provider;
 pub(super) mod providers;
 mod ring_provider;
 
-use super::{
-    super::{GatewayState, errors::ApiError, guests::Visitor, json::Json, query::Query},
-    cookies,
-    desk::with_session,
-    limits::AttemptKey,
-    login, origin,
-};
+use super::{cookies, desk::with_session, limits::AttemptKey, login, origin};
+use crate::{ApiError, GatewayState, Json, Query, http::guests::Visitor};
 use axum::{
     Extension,
-    extract::{ConnectInfo, Path, State},
+    extract::{ConnectInfo, Path},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
@@ -74,7 +69,7 @@ struct ListedProvider {
 }
 
 /// Lists the providers by which people sign in.
-pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<ListedProviders> {
+pub(super) async fn list(gateway: GatewayState) -> Json<ListedProviders> {
     let listed = |(id, provider): (&String, &IdentityProvider)| ListedProvider {
         id: id.clone(),
         display_name: provider.config.display_name.clone(),
@@ -93,7 +88,7 @@ pub(super) struct LoginWish {
 
 /// Sends a browser to a provider.
 pub(super) async fn begin(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     Path(name): Path<String>,
     Query(wish): Query<LoginWish>,
     headers: HeaderMap,
@@ -138,7 +133,7 @@ pub(super) struct ProviderAnswer {
 
 /// Signs in a person who comes back from a provider.
 pub(super) async fn finish(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,

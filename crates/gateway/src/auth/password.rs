@@ -1,16 +1,10 @@
 //! A new password, which ends all other sessions.
 
-use super::{
-    super::{GatewayState, answers::NoticeAnswer, errors::ApiError, json::Json},
-    answer::invalid,
-    desk::with_session,
-    identify::CallerProof,
-    limits::AttemptKey,
-    login,
-};
+use super::{answer::invalid, desk::with_session, identify::CallerProof, limits::AttemptKey, login};
+use crate::{ApiError, GatewayState, Json, http::NoticeAnswer};
 use axum::{
     Extension,
-    extract::{ConnectInfo, State},
+    extract::ConnectInfo,
     http::{HeaderMap, StatusCode},
 };
 use pudu_client::store::{ChangedPassword, PasswordChange, UserAccount};
@@ -36,15 +30,16 @@ pub(super) struct NewPassword {
 
 /// Changes the password of the user who is signed in.
 pub(super) async fn change(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(proof): Extension<CallerProof>,
     headers: HeaderMap,
-    Json(new): Json<NewPassword>,
+    body: Result<Json<NewPassword>, ApiError>,
 ) -> Result<(HeaderMap, Json<NoticeAnswer>), ApiError> {
     let CallerProof::Session(account) = proof else {
         return Err(wrong("Password changes are only available to whoever has signed in with one."));
     };
+    let Json(new) = body?;
     let email = match new.new_email.as_deref().map(accounts::email) {
         Some(None) => return Err(invalid("new_email", "value is not a valid email address")),
         email => email.flatten(),

@@ -1,10 +1,8 @@
 //! State of sign-in: the account of this browser, and whether there can be one.
 
-use super::{
-    super::{GatewayState, caller::Caller, errors::ApiError, json::Json},
-    identify::CallerProof,
-};
-use axum::{Extension, extract::State, http::StatusCode};
+use super::{caller::Caller, identify::CallerProof};
+use crate::{ApiError, GatewayState, Json};
+use axum::{Extension, http::StatusCode};
 use pudu_people::accounts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Shows the account that is signed in.
 pub(super) async fn me(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     Extension(proof): Extension<CallerProof>,
     caller: Caller,
 ) -> Result<Json<Value>, ApiError> {
@@ -46,7 +44,7 @@ pub(super) struct SetupStatus {
 }
 
 /// Shows whether an administrator is still to be made, and whether visitors may make themselves an account.
-pub(super) async fn setup(State(gateway): State<GatewayState>) -> Result<Json<SetupStatus>, ApiError> {
+pub(super) async fn setup(gateway: GatewayState) -> Result<Json<SetupStatus>, ApiError> {
     let needs_setup = !gateway.db().has_administrator().await?;
     Ok(Json(SetupStatus { needs_setup, registration_enabled: gateway.config().registration }))
 }

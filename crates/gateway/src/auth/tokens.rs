@@ -1,14 +1,10 @@
 //! Tokens for programs: the caller's own, and every user's for an administrator. A token's text is shown once.
 
-use super::{
-    super::{
-        GatewayState, answers::NoticeAnswer, caller::Caller, created::Created, errors::ApiError, json::Json,
-    },
-    identify::CallerProof,
-};
+use super::{caller::Caller, identify::CallerProof};
+use crate::{ApiError, Created, GatewayState, Json, http::NoticeAnswer, openapi::Described};
 use axum::{
-    Extension,
-    extract::{Path, State},
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
 };
 use pudu_client::base::UserId;
 use pudu_people::accounts::{self, AccountError, TokenOrder};
@@ -34,46 +30,43 @@ impl WantedToken {
 
 /// Lists one's own tokens.
 pub(super) async fn own(
-    State(gateway): State<GatewayState>,
-    Extension(proof): Extension<CallerProof>,
+    gateway: GatewayState,
+    _: SignedInPerson,
     caller: Caller,
 ) -> Result<Json<Vec<Value>>, ApiError> {
-    check_person(&proof)?;
     let all = gateway.db().api_tokens(Some(&caller.user)).await?;
     Ok(Json(all.iter().map(accounts::shown_token).collect()))
 }
 
 /// Makes oneself a token.
 pub(super) async fn add_own(
-    State(gateway): State<GatewayState>,
-    Extension(proof): Extension<CallerProof>,
+    gateway: GatewayState,
+    _: SignedInPerson,
     caller: Caller,
     Json(wanted): Json<WantedToken>,
 ) -> Result<Created<Value>, ApiError> {
-    check_person(&proof)?;
     make(&gateway, &caller, &caller.user, wanted).await
 }
 
 /// Revokes a token of one's own.
 pub(super) async fn revoke_own(
-    State(gateway): State<GatewayState>,
-    Extension(proof): Extension<CallerProof>,
+    gateway: GatewayState,
+    _: SignedInPerson,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<NoticeAnswer>, ApiError> {
-    check_person(&proof)?;
     revoked(&gateway, &caller, &id, Some(&caller.user)).await
 }
 
 /// Lists the tokens of all users.
-pub(super) async fn all(State(gateway): State<GatewayState>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn all(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
     let all = gateway.db().api_tokens(None).await?;
     Ok(Json(json!({ "tokens": all.iter().map(accounts::shown_token_of).collect::<Vec<_>>() })))
 }
 
 /// Makes a token for a user; for the local user if none is named.
 pub(super) async fn add(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Json(wanted): Json<WantedToken>,
 ) -> Result<Created<Value>, ApiError> {
@@ -86,18 +79,26 @@ pub(super) async fn add(
 
 /// Revokes a token of any user.
 pub(super) async fn revoke(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<NoticeAnswer>, ApiError> {
     revoked(&gateway, &caller, &id, None).await
 }
 
-/// Refuses callers without a session: a leaked token would create new ones for itself.
-fn check_person(proof: &CallerProof) -> Result<(), ApiError> {
-    match proof {
-        CallerProof::Session(_) => Ok(()),
-        _ => Err(ApiError::forbidden("This endpoint requires interactive session authentication")),
+/// A caller with a session. Others may not make tokens: a leaked token would create new ones for itself.
+pub(crate) struct SignedInPerson;
+
+impl Described for SignedInPerson {}
+
+impl<S: Sync> FromRequestParts<S> for SignedInPerson {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match parts.extensions.get() {
+            Some(CallerProof::Session(_)) => Ok(Self),
+            _ => Err(ApiError::forbidden("This endpoint requires interactive session authentication")),
+        }
     }
 }
 

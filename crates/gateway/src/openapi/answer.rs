@@ -1,6 +1,6 @@
 //! Answers of handlers, as their types describe them.
 
-use crate::{created::Created, errors::ApiError, json::Json, scrubbed::Scrubbed};
+use crate::{ApiError, Created, Json, Scrubbed};
 use axum::{
     http::StatusCode,
     response::{Redirect, Response},

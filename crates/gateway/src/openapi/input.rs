@@ -1,12 +1,7 @@
 //! Inputs of a request, as the extractors of its handler read them.
 
 use super::answer::DescribedAnswer;
-use crate::{
-    GatewayState,
-    caller::Caller,
-    json::{Form, Json},
-    query::Query,
-};
+use crate::{Caller, GatewayState, Json, Query, http::Form};
 use axum::{
     Extension,
     body::Bytes,
@@ -40,6 +35,7 @@ impl<T> Described for State<T> {}
 impl<T> Described for Extension<T> {}
 impl<T> Described for ConnectInfo<T> {}
 impl Described for Caller {}
+impl Described for GatewayState {}
 impl Described for HeaderMap {}
 impl Described for Method {}
 impl Described for RawQuery {}
@@ -149,7 +145,7 @@ impl<A: PathParameters, B: PathParameters, C: PathParameters> PathParameters for
 }
 
 /// A handler whose inputs and answer are described by its types.
-pub(crate) trait Endpoint<T>: Handler<T, GatewayState> {
+pub(crate) trait RouteHandler<T>: Handler<T, GatewayState> {
     /// Adds the inputs that the extractors of the handler read.
     fn inputs(schemas: &mut SchemaGenerator, parts: &mut RequestParts);
 
@@ -158,9 +154,9 @@ pub(crate) trait Endpoint<T>: Handler<T, GatewayState> {
 }
 
 /// The arguments of a handler, as axum names them: behind a marker.
-macro_rules! endpoints {
+macro_rules! route_handlers {
     ($($argument:ident)*) => {
-        impl<H, Answering, Answered, Marker, $($argument),*> Endpoint<(Marker, $($argument,)*)> for H
+        impl<H, Answering, Answered, Marker, $($argument),*> RouteHandler<(Marker, $($argument,)*)> for H
         where
             H: Fn($($argument),*) -> Answering + Handler<(Marker, $($argument,)*), GatewayState>,
             Answering: Future<Output = Answered>,
@@ -178,10 +174,10 @@ macro_rules! endpoints {
     };
 }
 
-endpoints!();
-endpoints!(A);
-endpoints!(A B);
-endpoints!(A B C);
-endpoints!(A B C D);
-endpoints!(A B C D E);
-endpoints!(A B C D E F);
+route_handlers!();
+route_handlers!(A);
+route_handlers!(A B);
+route_handlers!(A B C);
+route_handlers!(A B C D);
+route_handlers!(A B C D E);
+route_handlers!(A B C D E F);

@@ -2,9 +2,12 @@
 
 use super::{
     RouteAbout,
-    input::{Endpoint, RequestParts},
+    input::{RequestParts, RouteHandler},
 };
-use crate::{GatewayState, body_limit, unsupported};
+use crate::{
+    GatewayState,
+    http::{body_limit, unsupported},
+};
 use axum::{
     Router,
     body::Bytes,
@@ -72,9 +75,9 @@ macro_rules! methods {
     ($($name:ident $method:ident),+) => {
         $(
             #[doc = concat!("Routes `", stringify!($method), "` to a handler.")]
-            pub(crate) fn $name<H: Endpoint<T>, T: 'static>(
+            pub(crate) fn $name<H: RouteHandler<T>, T: 'static>(
                 handler: H,
-                about: RouteAbout,
+                about: impl Into<RouteAbout>,
             ) -> MethodRoutes {
                 MethodRoutes { router: MethodRouter::new(), operations: Vec::new() }.$name(handler, about)
             }
@@ -82,10 +85,10 @@ macro_rules! methods {
         impl MethodRoutes {
             $(
                 #[doc = concat!("Routes `", stringify!($method), "` to a handler as well.")]
-                pub(crate) fn $name<H: Endpoint<T>, T: 'static>(
+                pub(crate) fn $name<H: RouteHandler<T>, T: 'static>(
                     self,
                     handler: H,
-                    about: RouteAbout,
+                    about: impl Into<RouteAbout>,
                 ) -> Self {
                     self.on(MethodFilter::$method, Method::$method, handler, about)
                 }
@@ -97,17 +100,17 @@ macro_rules! methods {
 methods!(get GET, post POST, put PUT, patch PATCH, delete DELETE);
 
 impl MethodRoutes {
-    fn on<H: Endpoint<T>, T: 'static>(
+    fn on<H: RouteHandler<T>, T: 'static>(
         mut self,
         filter: MethodFilter,
         method: Method,
         handler: H,
-        about: RouteAbout,
+        about: impl Into<RouteAbout>,
     ) -> Self {
         self.operations.push(RouteOperation {
             path: String::new(),
             method,
-            about: Arc::new(about),
+            about: Arc::new(about.into()),
             tag: "",
             access: RouteAccess::Open,
             inputs: H::inputs,
