@@ -1,7 +1,9 @@
-//! The HTTP server: health, the page, the local chats, and the platforms' webhooks.
+//! The HTTP API, the page, and the platforms' webhooks. Each folder has the handlers and the routes of one resource.
 //!
-//! Deliberately absent: any logic. A handler checks its input and hands it to the room, the dispatcher or the
-//! client.
+//! A handler takes what it needs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
+//! answer as a type, or an `ApiError`.
+//!
+//! Deliberately absent: any logic. A handler checks its input and hands it to the dispatcher or the client.
 
 mod admin;
 mod agent;

@@ -74,8 +74,7 @@ pub struct UploadedFiles {
 }
 
 /// Confirmation of an action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "Done")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasDone {
     /// Whether it was done: always true.
     pub success: bool,

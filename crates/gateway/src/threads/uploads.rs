@@ -2,7 +2,7 @@
 //! where they are documents.
 
 use super::owned::ThreadPath;
-use crate::{ApiError, Caller, GatewayState, Json, http::body_limit};
+use crate::{ApiError, Caller, Confirmation, GatewayState, Json, http::body_limit};
 use axum::extract::{
     Multipart, Path,
     multipart::{Field, MultipartError, MultipartRejection},
@@ -11,7 +11,7 @@ use pudu_client::{
     Client,
     base::{SandboxError, ThreadFolder, ThreadId},
     embed::{UploadError, UploadPart},
-    wire::upload::{UploadList, UploadedFiles, WasDone},
+    wire::upload::{UploadList, UploadedFiles},
 };
 use pudu_config::Uploads;
 use pudu_dispatch::local;
@@ -170,9 +170,9 @@ pub(crate) async fn remove(
     gateway: GatewayState,
     ThreadPath(thread): ThreadPath,
     Path((_, name)): Path<(String, String)>,
-) -> Result<Json<WasDone>, ApiError> {
+) -> Result<Json<Confirmation>, ApiError> {
     let removed = gateway.client().delete_upload(&thread, &name).await;
-    removed.map(Json).map_err(|error| match error {
+    removed.map(|done| Json(Confirmation::of(done.message))).map_err(|error| match error {
         SandboxError::Outside { .. } => ApiError::bad_request("Invalid filename: it is a path"),
         error => error.into(),
     })
