@@ -1,6 +1,7 @@
 //! Users: whose memory, files and limits something is. A user's id is the name of a folder, too.
 
 use crate::digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A user without an id of their own: the one in the terminal, on the page and with the API's token.
@@ -12,8 +13,9 @@ const MAX_CHARS: usize = 128;
 const MARK_CHARS: usize = 16;
 
 /// Names a user: a person on all their platforms, or a room. It is safe as the name of a folder, and never empty.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline)]
 pub struct UserId(String);
 
 /// An id of a user that is empty.

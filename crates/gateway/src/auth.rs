@@ -4,9 +4,12 @@
 //! which an administrator looks after accounts.
 
 mod accounts;
+pub(super) mod admit;
 mod answer;
+pub(super) mod caller;
 pub(super) mod cookies;
 mod desk;
+pub(super) mod guard;
 mod identify;
 mod limits;
 mod login;
@@ -16,14 +19,17 @@ mod password;
 mod scopes;
 mod session;
 mod status;
+mod stream_watch;
+pub mod token;
 mod tokens;
 
+pub(super) use caller::Caller;
 pub(super) use cookies::{CSRF_HEADER, OPERATOR as PAGE_COOKIE, SESSION as SESSION_COOKIE};
 pub use desk::SignIn;
 pub(super) use identify::{CallerProof, ShownRequest, identify, operator};
 
-use super::{
-    GatewayState, guard,
+use crate::{
+    GatewayState,
     openapi::{Routes, delete, get, post, put, says},
     page,
 };
@@ -45,16 +51,9 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
     let asked = Routes::new("sign-in")
         .at(
             "/api/v1/auth/setup-status",
-            get(
-                status::setup,
-                says("Tells whether the first administrator is to be made.")
-                    .gives("{needs_setup: boolean, registration_enabled: boolean}"),
-            ),
+            get(status::setup, "Tells whether the first administrator is to be made."),
         )
-        .at(
-            "/api/v1/auth/providers",
-            get(oidc::list, says("Lists providers of sign-in.").gives("{providers: [object]}")),
-        )
+        .at("/api/v1/auth/providers", get(oidc::list, "Lists providers of sign-in."))
         .at(
             "/api/v1/auth/oauth/{provider}",
             get(oidc::begin, says("Begins a sign-in by a provider.").gives_nothing(302).fails(&[404])),
@@ -72,12 +71,7 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
     Routes::new("sign-in")
         .at(
             "/api/v1/auth/login/local",
-            post(
-                login::login,
-                says("Signs in by e-mail address and password.")
-                    .gives("{expires_in: integer, needs_setup: boolean}")
-                    .fails(&[401, 429]),
-            ),
+            post(login::login, says("Signs in by e-mail address and password.").fails(&[401, 429])),
         )
         .at(
             "/api/v1/auth/register",
@@ -95,10 +89,7 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
                     .fails(&[400, 401, 409, 429]),
             ),
         )
-        .at(
-            "/api/v1/auth/logout",
-            post(login::logout, says("Ends the session of this browser.").gives("Notice")),
-        )
+        .at("/api/v1/auth/logout", post(login::logout, "Ends the session of this browser."))
         .at(
             "/api/session",
             post(
@@ -118,12 +109,12 @@ pub(super) fn own_routes() -> Routes {
             says("Makes a token for a program, which is shown once.").gives_with(201, "Token"),
         )
     };
-    let token = || delete(tokens::revoke_own, says("Revokes a token of the caller's.").gives("Notice"));
+    let token = || delete(tokens::revoke_own, "Revokes a token of the caller's.");
     Routes::new("sign-in")
         .at("/api/v1/auth/me", get(status::me, says("Shows the caller's account.").gives("Account")))
         .at(
             "/api/v1/auth/change-password",
-            post(password::change, says("Changes the caller's password.").gives("Notice").fails(&[400])),
+            post(password::change, says("Changes the caller's password.").fails(&[400])),
         )
         .at("/api/v1/auth/tokens", tokens())
         .at("/api/v1/auth/tokens/{id}", token())
@@ -162,5 +153,5 @@ pub(super) fn operator_routes() -> Routes {
                 says("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
             ),
         )
-        .at("/api/tokens/{id}", delete(tokens::revoke, says("Revokes anybody's token.").gives("Notice")))
+        .at("/api/tokens/{id}", delete(tokens::revoke, "Revokes anybody's token."))
 }

@@ -1,103 +1,64 @@
-//! The HTTP server: health, the page, the local chats, and the platforms' webhooks.
+//! The HTTP API, the page, and the platforms' webhooks. Each folder has the handlers and the routes of one resource.
 //!
-//! Deliberately absent: any logic. A handler checks its input and hands it to the room, the dispatcher or the
-//! client.
+//! A handler takes what it needs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
+//! answer as a type, or an `ApiError`.
+//!
+//! Deliberately absent: any logic. A handler checks its input and hands it to the dispatcher or the client.
 
-mod admit;
-mod agents;
-mod approvals;
-mod artifacts;
-mod assist;
-mod assistants;
-pub mod audit;
+mod admin;
+mod agent;
 mod auth;
-mod body_limit;
-mod branches;
-mod caller;
-mod changes;
 mod chat;
-mod chat_links;
-mod client_runs;
 mod console;
-mod content;
-mod cors;
-mod errors;
-mod failures;
-mod feedback;
-mod file;
-mod follow_query;
-mod guard;
-mod guests;
-mod health;
-mod ignored;
-mod info;
-mod input;
-mod json;
-mod mcp;
-mod mcp_edit;
-mod memory;
-mod messages;
-mod models;
+mod http;
 mod openapi;
-mod options;
-mod owned;
-mod owned_runs;
-mod paced;
 mod page;
 mod people;
-mod profile;
-mod query;
-mod refusal;
-mod resources;
-mod run_body;
-mod run_list;
-mod run_readers;
-mod run_request;
-mod run_stream;
-mod serve;
-mod skills;
-mod slash_commands;
-pub mod storage;
-mod stream_watch;
-mod tasks;
-mod temporary;
-pub mod thread;
-mod thread_edits;
-mod thread_facts;
-mod thread_routes;
-mod thread_state;
+mod runs;
 mod threads;
-pub mod token;
-mod unsupported;
-mod uploads;
-mod urlencoded;
-pub mod usage;
-mod users;
-mod webhook;
-mod wrong_value;
 
 pub use {
-    auth::SignIn,
-    client_runs::resume_runs,
-    guard::{Exposed, GatewayToken},
+    admin::{audit, storage, usage},
+    auth::{
+        SignIn,
+        guard::{Exposed, GatewayToken},
+        token,
+    },
+    runs::control::resume_runs,
+    threads::thread,
 };
 
-use axum::{Extension, Router, middleware};
-use body_limit::MAX_BODY_BYTES;
-use openapi::{RouteAccess, Routes, delete, get, post, put, says};
-use pudu_config::Watcher;
-use pudu_dispatch::{Shared, connections::Connections, local::LocalChannel};
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use auth::{Caller, admit, guard};
+use axum::{Extension, Router, extract::FromRequestParts, http::request::Parts, middleware};
+use http::{
+    ApiError, Confirmation, Created, Json, Query, Scrubbed,
+    body_limit::{self, MAX_BODY_BYTES},
+    cors, failures, paced, serve,
+};
+// `chat` uses these at the root.
+use http::{errors, file, json};
+use openapi::{RouteAccess, Routes, get, post, says};
+use pudu_client::{Client, store::Db};
+use pudu_config::{HotConfig, Watcher};
+use pudu_dispatch::{Shared, bus::STORE_TIMEOUT, connections::Connections, local::LocalChannel};
+use runs::{content, options, readers::RunReaders};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
+use threads::uploads::MAX_CONCURRENT_UPLOADS;
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// A JSON answer and its status.
-type JsonReply = (axum::http::StatusCode, json::Json<serde_json::Value>);
-
 /// State that handlers share.
 #[derive(Clone)]
 pub struct GatewayState(Arc<Inner>);
+
+impl FromRequestParts<GatewayState> for GatewayState {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, gateway: &Self) -> Result<Self, Infallible> {
+        Ok(gateway.clone())
+    }
+}
 
 struct Inner {
     shared: Arc<Shared>,
@@ -110,7 +71,7 @@ struct Inner {
     uploads: Semaphore,
     /// Failed posts to webhooks.
     failures: failures::Failures,
-    readers: run_readers::RunReaders,
+    readers: RunReaders,
     started: Instant,
     stop: CancellationToken,
 }
@@ -128,7 +89,7 @@ impl GatewayState {
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::RequestGuard::new(bound, token);
-        let uploads = Semaphore::new(uploads::MAX_CONCURRENT_UPLOADS);
+        let uploads = Semaphore::new(MAX_CONCURRENT_UPLOADS);
         let (failures, started) = (failures::Failures::default(), Instant::now());
         Self(Arc::new(Inner {
             shared,
@@ -139,10 +100,25 @@ impl GatewayState {
             sign_in,
             uploads,
             failures,
-            readers: run_readers::RunReaders::default(),
+            readers: RunReaders::default(),
             started,
             stop,
         }))
+    }
+
+    /// Returns the store, which fails if it does not answer in time.
+    fn db(&self) -> Db {
+        self.0.shared.db.within(STORE_TIMEOUT)
+    }
+
+    /// Returns the agent.
+    fn client(&self) -> &Client {
+        &self.0.shared.client
+    }
+
+    /// Returns the configuration as it is now.
+    fn config(&self) -> Arc<HotConfig> {
+        self.0.watcher.current()
     }
 
     /// Serves until `stop`, then lets requests at work finish.
@@ -151,135 +127,6 @@ impl GatewayState {
         self.0.shared.tasks.spawn(async move { gateway.delete_left().await });
         let stop = self.0.stop.clone();
         serve::serve(listener, self.router(), stop).await;
-    }
-
-    /// The routes about custom agents, which an operator may switch on.
-    fn agents(&self) -> Routes {
-        let owner = middleware::from_fn_with_state(self.clone(), admit::owner);
-        let writing = Routes::new("agents")
-            .at(
-                "/api/agents",
-                post(agents::create, says("Makes an agent.").gives_with(201, "Agent").fails(&[409])),
-            )
-            .at(
-                "/api/agents/{name}",
-                put(agents::update, says("Changes an agent.").gives("Agent"))
-                    .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
-            )
-            .admitted(RouteAccess::Known, owner);
-        Routes::new("agents")
-            .at(
-                "/api/agents",
-                get(
-                    agents::list,
-                    says("Lists the custom agents.").gives("{agents: [Agent], broken: [object]}"),
-                ),
-            )
-            .at(
-                "/api/agents/check",
-                get(
-                    agents::check,
-                    says("Tells whether a name is available.")
-                        .gives("{available: boolean, name: string}")
-                        .fails(&[409, 422]),
-                ),
-            )
-            .at("/api/agents/{name}", get(agents::show, says("Shows an agent.").gives("Agent").fails(&[422])))
-            .merge(writing)
-            .behind(middleware::from_fn_with_state(self.clone(), agents::enabled))
-    }
-
-    /// The routes of administrators.
-    fn operated(&self) -> Routes {
-        let of_skills = Routes::new("skills")
-            .at(
-                "/api/skills/install",
-                post(
-                    skills::install,
-                    says("Installs a skill from a thread's files.")
-                        .gives("{success: boolean, skill_name: string, message: string, findings: [object]}")
-                        .fails(&[403, 404, 409]),
-                ),
-            )
-            .at(
-                "/api/skills/custom",
-                get(skills::custom, says("Lists the skills that can be changed.").gives("{skills: [Skill]}")),
-            )
-            .at(
-                "/api/skills/custom/{name}/history",
-                get(skills::history, says("Lists the changes of a skill.").gives("{history: [object]}")),
-            )
-            .at(
-                "/api/skills/custom/{name}/rollback",
-                post(
-                    skills::rollback,
-                    says("Brings a skill back as it was before a change.").gives("Skill").fails(&[409]),
-                ),
-            );
-        let of_channels = Routes::new("channels")
-            .at(
-                "/api/channels/{name}/restart",
-                post(info::restart, says("Reconnects an account.").gives("Done").fails(&[422])),
-            )
-            .at(
-                "/api/channels/{name}/people",
-                get(people::list, says("Lists the people admitted by a code.").gives("{people: [object]}")),
-            )
-            .at(
-                "/api/channels/{name}/people/{person}",
-                delete(people::forget, says("Removes a person admitted by a code.").gives("Done")),
-            );
-        Routes::new("administration")
-            .at("/api/audit", get(audit::list, says("Lists the agents' actions and the decisions on them.").gives("{deeds: [object]}")))
-            .at(
-                "/api/usage",
-                get(
-                    usage::list,
-                    says("Lists what everybody spent on models.")
-                        .gives("{days: integer, people: [object], rooms: [object], accounts: [object], models: [object], budgets: [object]}"),
-                ),
-            )
-            .at("/api/storage", get(storage::show, says("Lists the stored data of each account.").gives("{retention: object, accounts: [object]}")))
-            .at(
-                "/api/storage/prune",
-                post(
-                    storage::prune,
-                    says("Deletes the data beyond the limits of `retention`.")
-                        .gives("{threads: integer, threads_without_files: integer, bytes: integer, audit_rows: integer}"),
-                ),
-            )
-            .at("/api/users", get(users::list, says("Lists everybody of whom something is stored.").gives("{users: [object]}")))
-            .at(
-                "/api/users/{user}",
-                delete(
-                    users::forget,
-                    says("Deletes everything of one person.")
-                        .gives("{threads: integer, room_messages: integer, room_facts: integer, rooms: any, left: any}")
-                        .fails(&[409]),
-                ),
-            )
-            .at(
-                "/api/users/{user}/export",
-                get(users::export, says("Returns everything of one person as an archive.").sends(200, "application/zip")),
-            )
-            .at("/api/threads", get(storage::threads, says("Lists the threads of an account, or of all.").gives("{threads: [object]}").fails(&[422])))
-            .at(
-                "/api/storage/threads/{thread}",
-                delete(storage::delete, says("Deletes anybody's thread.").gives("Done").fails(&[409, 422])),
-            )
-            .at(
-                "/api/threads/{thread}/tasks",
-                get(
-                    tasks::list,
-                    says("Lists what the sub-agents of a thread did.")
-                        .gives("{events: [object], next: integer|null}")
-                        .fails(&[422]),
-                ),
-            )
-            .merge(auth::operator_routes())
-            .merge(of_skills)
-            .merge(of_channels)
-            .admitted(RouteAccess::Admin, middleware::from_fn_with_state(self.clone(), admit::operator))
     }
 
     /// The routes of the page's chats.
@@ -305,71 +152,29 @@ impl GatewayState {
             .behind(middleware::from_fn(admit::local))
     }
 
-    /// The routes of threads' uploads.
-    fn uploads(&self) -> Routes {
-        Routes::new("files")
-            .at(
-                "/api/threads/{thread}/uploads",
-                // Files are as large as the configuration says.
-                post(
-                    uploads::put,
-                    says("Adds files to a thread's uploads.")
-                        .gives("{success: boolean, files: [File], message: string, skipped_files: [any]}"),
-                )
-                .without_limit(),
-            )
-            .at(
-                "/api/threads/{thread}/uploads/list",
-                get(
-                    uploads::list,
-                    says("Lists the uploads of a thread.")
-                        .gives("{count: integer, files: [File]}")
-                        .fails(&[422]),
-                ),
-            )
-            .at(
-                "/api/threads/{thread}/uploads/{name}",
-                delete(uploads::remove, says("Deletes an upload.").gives("Done").fails(&[422])),
-            )
-            .behind(middleware::from_fn_with_state(self.clone(), owned::check))
-            .merge(
-                Routes::new("files").at(
-                    "/api/threads/{thread}/uploads/limits",
-                    get(
-                        uploads::limits,
-                        says("Tells the limits of uploads.")
-                            .gives("{max_files: integer, max_file_size: integer, max_total_size: integer}")
-                            .fails(&[422]),
-                    ),
-                ),
-            )
+    /// The routes that answer below `/api` and below `/api/langgraph`, where DeerFlow's frontend asks with LangGraph's SDK.
+    fn prefixed(&self) -> Routes {
+        let routes = threads::routes()
+            .merge(threads::artifact_routes(self))
+            .merge(runs::routes(self))
+            .merge(agent::routes())
+            .merge(people::routes(self))
+            .merge(http::server_routes())
+            .merge(http::unsupported_routes());
+        Routes::new("").nest("/api", routes.clone()).nest("/api/langgraph", routes)
     }
 
     /// The routes of identified callers and of callers on this machine.
     fn guarded(&self) -> Routes {
-        let channels = || {
-            let state = "{service_running: boolean, channels: object}";
-            get(info::channels, says("Lists the channels and their state.").gives(state))
-        };
-        let shown = Routes::new("channels").at("/api/channels", channels()).at("/api/channels/", channels());
-        Routes::new("skills")
-            .at("/api/skills", get(skills::list, says("Lists the skills.").gives("{skills: [Skill]}")))
-            .merge(Routes::new("chat").at(
-                "/api/commands",
-                get(
-                    info::commands,
-                    says("Lists the slash commands, followed by the skills.").gives("{commands: [object]}"),
-                ),
-            ))
-            .merge(shown)
-            .merge(Self::local())
-            .merge(self.uploads())
+        self.prefixed()
+            .merge(threads::upload_routes(self))
+            .merge(threads::command_routes())
+            .merge(agent::skill_list_routes())
+            .merge(agent::agent_routes(self))
+            .merge(admin::channel_list_routes())
+            .merge(admin::routes(self))
             .merge(auth::own_routes())
-            .merge(self.operated())
-            .merge(self.agents())
-            .merge(self.resources())
-            .nest("/api", self.threads())
-            .nest("/api/langgraph", self.threads())
+            .merge(Self::local())
             .admitted(RouteAccess::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 
@@ -395,41 +200,11 @@ impl GatewayState {
                 "/page/{version}/{*file}",
                 get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
             )
-            .at(
-                "/health",
-                get(
-                    health::health,
-                    says("Reports that the process is alive.")
-                        .gives("{status: string, service: string, uptime_seconds: integer}"),
-                ),
-            )
-            .at(
-                "/ready",
-                get(
-                    health::ready,
-                    says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY),
-                ),
-            )
+            .merge(http::probe_routes())
             .merge(self.description())
-            .merge(thread_routes::server_routes())
+            .merge(http::server_routes())
             .behind(middleware::from_fn_with_state(self.clone(), guard::same_site));
-        // Requests with a proof of their own, a secret or a signature, may use any name of this machine.
-        let hooks = Routes::new("daemon")
-            .at(
-                "/api/webhooks/{platform}/{account}",
-                post(
-                    webhook::take,
-                    says("Receives a platform's events.").sends(200, "*/*").fails(&[400, 401, 408, 413, 429]),
-                ),
-            )
-            .at(
-                "/files/{token}",
-                get(
-                    file::linked,
-                    says("Fetches a file by a signed link.").sends_file().sends(404, "text/plain"),
-                ),
-            );
-        open.merge(auth::open_routes(self)).merge(hooks)
+        open.merge(auth::open_routes(self)).merge(http::proved_routes())
     }
 
     fn router(self) -> Router {
@@ -448,6 +223,3 @@ impl GatewayState {
         }
     }
 }
-
-/// Facts of readiness.
-const READY: &str = "{ready: boolean, store: boolean, inbox_has_room: boolean, full: [string], model: boolean, draining: boolean, away: [string], channels: object}";

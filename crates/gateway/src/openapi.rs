@@ -5,6 +5,7 @@
 //! extractors read.
 
 mod about;
+mod answer;
 mod document;
 mod input;
 mod page;
@@ -14,6 +15,6 @@ mod shapes;
 
 pub(super) use about::{RouteAbout, says};
 pub(super) use document::{OpenApiDocument, document};
-pub(super) use input::Described;
+pub(super) use input::{Described, NamesInPath, RequestParts};
 pub(super) use page::page;
 pub(super) use routes::{MethodRoutes, RouteAccess, Routes, delete, get, patch, post, put};

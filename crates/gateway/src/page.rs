@@ -4,8 +4,10 @@
 //! Nothing is loaded from anywhere else, no script or style is in the document, no text becomes markup.
 //! Libraries are sent compressed. A library with its own styles runs in a sandboxed frame, without the page's origin.
 
-use super::errors::refuse;
-use crate::console::{FRAME_FILES, PAGE, PAGE_FILES, vendor};
+use crate::{
+    ApiError,
+    console::{FRAME_FILES, PAGE, PAGE_FILES, vendor},
+};
 use axum::{
     extract::Path,
     http::{HeaderMap, HeaderName, StatusCode, header},
@@ -85,32 +87,33 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
 }
 
 /// Serves a file of the page. A document of another version gets the current file, and may not cache it.
-pub(super) async fn file(Path((version, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
+pub(super) async fn file(
+    Path((version, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let keeps = if version == DOCUMENT.1 { "public, max-age=31536000, immutable" } else { "no-cache" };
     let about = [(header::CACHE_CONTROL, keeps), (header::CONTENT_TYPE, kind(&name))];
     if let Some(library) = name.strip_prefix("vendor/").and_then(vendor::find) {
-        return (GUARDS, about, library_file(library, &headers)).into_response();
+        return Ok((GUARDS, about, library_file(library, &headers)?).into_response());
     }
     let policy = if name.ends_with(".html") { FRAME_POLICY } else { POLICY };
     match PAGE_FILES.iter().chain(FRAME_FILES).find(|(known, _)| *known == name) {
-        Some((_, text)) => (guards(policy), about, *text).into_response(),
-        None => refuse(StatusCode::NOT_FOUND, "the page has no such file"),
+        Some((_, text)) => Ok((guards(policy), about, *text).into_response()),
+        None => Err(ApiError::not_found("the page has no such file")),
     }
 }
 
 /// Sends a file of a library: compressed, unless the client does not accept that.
-fn library_file(file: vendor::VendorFile, headers: &HeaderMap) -> Response {
+fn library_file(file: vendor::VendorFile, headers: &HeaderMap) -> Result<Response, ApiError> {
     let vary = [(header::VARY, "accept-encoding")];
     if file.is_gzip && accepts_gzip(headers) {
-        return (vary, [(header::CONTENT_ENCODING, "gzip")], file.bytes).into_response();
+        return Ok((vary, [(header::CONTENT_ENCODING, "gzip")], file.bytes).into_response());
     }
-    match file.unpacked() {
-        Ok(bytes) => (vary, bytes).into_response(),
-        Err(error) => {
-            tracing::error!(%error, "failed to unpack library of page");
-            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be unpacked")
-        }
-    }
+    let bytes = file.unpacked().map_err(|error| {
+        tracing::error!(%error, "failed to unpack library of page");
+        ApiError::internal("the file could not be unpacked")
+    })?;
+    Ok((vary, bytes).into_response())
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {

@@ -1,75 +1,92 @@
-//! People who are known to an account by a code, and codes for new ones.
+//! What a user has of their own: memory, profile, and identities on chat platforms.
 
-use super::{GatewayState, JsonReply};
-use crate::json::Json;
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
+pub(crate) mod links;
+mod memory;
+pub(crate) mod pairing;
+mod profile;
+
+use crate::{
+    GatewayState, agent,
+    openapi::{Routes, delete, get, patch, post, says},
 };
-use pudu_dispatch::{GOOD_FOR, bus::STORE_TIMEOUT};
-use serde_json::json;
+use axum::middleware;
 
-/// Makes a code by which one person can connect.
-pub(super) async fn connect(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    let shared = &gateway.0.shared;
-    let Some(account) = shared.accounts.get(&name) else { return unknown(&name) };
-    if !account.policy().access.pairing {
-        let why = format!("set `channels.{name}.pairing: true` first: without it a code opens nothing");
-        return (StatusCode::CONFLICT, Json(json!({ "detail": why })));
-    }
-    match shared.offer_code(&name).await {
-        Ok(Some(code)) => {
-            let url = account.channel().connect_link(&code);
-            let mode = if url.is_some() { "deep_link" } else { "binding_code" };
-            let instruction = format!("Send this to the bot: /connect {code}");
-            let answer = json!({
-                "provider": account.channel().platform(),
-                "mode": mode,
-                "url": url,
-                "code": code,
-                "instruction": instruction,
-                "expires_in": GOOD_FOR.as_secs(),
-            });
-            (StatusCode::OK, Json(answer))
-        }
-        Ok(None) => {
-            let why = "too many codes are unused; they go after ten minutes";
-            (StatusCode::TOO_MANY_REQUESTS, Json(json!({ "detail": why })))
-        }
-        Err(error) => failed(&error),
-    }
+/// Statuses with which a memory document may be refused.
+const REMEMBERED: &[u16] = &[409, 422];
+/// How memory is set up; further keys come where it is on.
+const SETTINGS: &str = "{enabled: boolean, injection_enabled: boolean, manager_class: string}";
+
+/// Returns the routes of a user's own data.
+pub(crate) fn routes(gateway: &GatewayState) -> Routes {
+    profile_routes(gateway).merge(memory_routes()).merge(link_routes())
 }
 
-/// Lists the people that an account knows by a code.
-pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
-    match gateway.0.shared.db.within(STORE_TIMEOUT).paired().await {
-        Ok(paired) => {
-            let own = paired.into_iter().filter(|paired| paired.account == name);
-            let people =
-                own.map(|paired| json!({ "id": paired.person, "name": paired.name, "since": paired.at }));
-            (StatusCode::OK, Json(json!({ "people": people.collect::<Vec<_>>() })))
-        }
-        Err(error) => failed(&error.into()),
-    }
+fn profile_routes(gateway: &GatewayState) -> Routes {
+    Routes::new("profile")
+        .at(
+            "/user-profile",
+            get(profile::show, "Shows what the caller wrote of themselves.")
+                .put(profile::write, "Keeps what the caller writes of themselves."),
+        )
+        .behind(middleware::from_fn_with_state(gateway.clone(), agent::enabled))
 }
 
-/// Forgets a person that an account knows by a code.
-pub(super) async fn forget(
-    State(gateway): State<GatewayState>,
-    Path((name, person)): Path<(String, String)>,
-) -> JsonReply {
-    match gateway.0.shared.unpair(&name, &person).await {
-        Ok(true) => (StatusCode::OK, Json(json!({ "success": true }))),
-        Ok(false) => (StatusCode::NOT_FOUND, Json(json!({ "detail": "the account does not know them" }))),
-        Err(error) => failed(&error.into()),
-    }
+fn memory_routes() -> Routes {
+    Routes::new("memory")
+        .at(
+            "/memory",
+            get(memory::show, says("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
+                memory::clear,
+                says("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
+            ),
+        )
+        .at(
+            "/memory/reload",
+            post(memory::reload, says("Shows what is remembered, read anew.").gives("Memory").fails(&[422])),
+        )
+        .at(
+            "/memory/export",
+            get(
+                memory::export,
+                says("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
+            ),
+        )
+        .at(
+            "/memory/import",
+            post(memory::import, says("Replaces what is remembered.").gives("Memory").fails(REMEMBERED))
+                .limit(memory::MAX_IMPORT_BYTES),
+        )
+        .at("/memory/config", get(memory::config, says("Tells how memory is set up.").gives(SETTINGS)))
+        .at(
+            "/memory/status",
+            get(
+                memory::status,
+                says("Tells how memory is set up, and what is remembered.")
+                    .gives("{config: object, data: Memory}")
+                    .fails(&[422]),
+            ),
+        )
+        .at("/memory/facts", post(memory::add, says("Remembers a fact.").gives("Memory").fails(REMEMBERED)))
+        .at(
+            "/memory/facts/{fact}",
+            patch(memory::edit, says("Changes a fact.").gives("Memory").fails(REMEMBERED))
+                .delete(memory::forget, says("Forgets a fact.").gives("Memory").fails(REMEMBERED)),
+        )
 }
 
-fn unknown(name: &str) -> JsonReply {
-    (StatusCode::NOT_FOUND, Json(json!({ "detail": format!("there is no account `{name}`") })))
-}
-
-fn failed(error: &anyhow::Error) -> JsonReply {
-    tracing::error!("failed to make pairing code: {error:#}");
-    (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be stored just now" })))
+fn link_routes() -> Routes {
+    Routes::new("channels")
+        .at(
+            "/channels/providers",
+            get(links::providers, "Lists the accounts whose people can be linked with users."),
+        )
+        .at("/channels/connections", get(links::list, "Lists the people of chats who are the caller."))
+        .at(
+            "/channels/connections/{connection}",
+            delete(links::part, says("Parts a person of a chat from the caller.").gives_nothing(204)),
+        )
+        .at(
+            "/channels/{name}/connect",
+            post(links::connect, says("Makes a code that links a person of a chat.").fails(&[409])),
+        )
 }

@@ -5,9 +5,11 @@
 
 use super::{clock, message, task};
 use crate::{
-    base::{Message, MessageId, Seq, ThreadState, Update},
+    base::{Message, MessageId, Seq, ThreadState, Update, UserId},
     store::{Feedback, LogEntry, RunRow},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -123,17 +125,39 @@ pub fn edges(
     [Some(begun), changed, ended]
 }
 
-/// Writes a judgement.
-#[must_use]
-pub fn feedback(feedback: &Feedback) -> Value {
-    json!({
-        "feedback_id": feedback.id,
-        "run_id": feedback.run,
-        "thread_id": feedback.thread,
-        "user_id": feedback.user,
-        "message_id": feedback.message,
-        "rating": feedback.rating,
-        "comment": feedback.comment,
-        "created_at": clock::iso(feedback.created),
-    })
+/// A judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Feedback")]
+pub struct ListedFeedback {
+    /// Its id.
+    pub feedback_id: String,
+    /// The run that is judged.
+    pub run_id: String,
+    /// The thread of the run.
+    pub thread_id: String,
+    /// The user who judges.
+    pub user_id: UserId,
+    /// The message that is judged, if it is one.
+    pub message_id: Option<String>,
+    /// 1 or -1.
+    pub rating: i64,
+    /// What the user writes about it.
+    pub comment: Option<String>,
+    /// When it was written.
+    pub created_at: String,
+}
+
+impl From<&Feedback> for ListedFeedback {
+    fn from(feedback: &Feedback) -> Self {
+        Self {
+            feedback_id: feedback.id.clone(),
+            run_id: feedback.run.clone(),
+            thread_id: feedback.thread.clone(),
+            user_id: feedback.user.clone(),
+            message_id: feedback.message.clone(),
+            rating: feedback.rating,
+            comment: feedback.comment.clone(),
+            created_at: clock::iso(feedback.created),
+        }
+    }
 }

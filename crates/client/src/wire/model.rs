@@ -1,10 +1,12 @@
 //! Models as the API lists them.
 
 use crate::ModelInfo;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A model that can be chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Model")]
 pub struct ListedModel {
     /// The name by which it is chosen.
     pub name: String,
@@ -21,7 +23,7 @@ pub struct ListedModel {
 }
 
 /// The models that can be chosen, the default first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelList {
     /// The models.
     pub models: Vec<ListedModel>,
@@ -30,7 +32,7 @@ pub struct ModelList {
 }
 
 /// Whether something is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Switched {
     /// Whether it is.
     pub enabled: bool,

@@ -1,10 +1,12 @@
 //! Skills as the API lists them, and the report of an installation.
 
 use crate::skills::{CatalogEntry, Finding, FindingSeverity, Installed};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A skill.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Skill")]
 pub struct ListedSkill {
     /// Its name.
     pub name: String,
@@ -21,14 +23,14 @@ pub struct ListedSkill {
 }
 
 /// The skills, by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkillList {
     /// The skills.
     pub skills: Vec<ListedSkill>,
 }
 
 /// A skill that was installed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InstalledSkill {
     /// Whether the skill was installed: always true.
     pub success: bool,
@@ -43,7 +45,7 @@ pub struct InstalledSkill {
 }
 
 /// A finding of the scan of a skill.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedFinding {
     /// `warn` or `block`.
     pub severity: &'static str,

@@ -5,6 +5,7 @@ use crate::{
     base::{Outcome, ThreadId},
     store::ClientThread,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,8 @@ use serde_json::{Map, Value, json};
 pub const API_ACCOUNT: &str = "api";
 
 /// A thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Thread")]
 pub struct ListedThread {
     /// Its id.
     pub thread_id: ThreadId,

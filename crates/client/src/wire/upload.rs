@@ -4,11 +4,13 @@ use crate::{
     base::{ReadOutcome, SharedFile, ThreadId},
     sandbox,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
 
 /// An upload. DeerFlow's fields for paths on its machine have the agent's paths.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "File")]
 pub struct ListedUpload {
     /// Its name.
     pub filename: String,
@@ -37,7 +39,7 @@ pub struct ListedUpload {
 }
 
 /// The text of a document that was uploaded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedMarkdown {
     /// The name of its file.
     pub markdown_file: String,
@@ -50,7 +52,7 @@ pub struct ListedMarkdown {
 }
 
 /// The uploads of a thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct UploadList {
     /// Number of uploads.
     pub count: usize,
@@ -59,7 +61,7 @@ pub struct UploadList {
 }
 
 /// Uploaded files.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct UploadedFiles {
     /// Whether they were uploaded: always true.
     pub success: bool,

@@ -6,10 +6,7 @@
 
 use super::{origin, session::SESSION_SECS};
 use anyhow::{Result, anyhow};
-use axum::{
-    http::{HeaderMap, HeaderValue, Method, header},
-    response::Response,
-};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use subtle::ConstantTimeEq;
 
@@ -70,9 +67,9 @@ pub(crate) fn end() -> [HeaderValue; 3] {
 }
 
 /// Puts cookies into an answer.
-pub(crate) fn put(cookies: impl IntoIterator<Item = HeaderValue>, answer: &mut Response) {
+pub(crate) fn put(cookies: impl IntoIterator<Item = HeaderValue>, headers: &mut HeaderMap) {
     for cookie in cookies {
-        answer.headers_mut().append(header::SET_COOKIE, cookie);
+        headers.append(header::SET_COOKIE, cookie);
     }
 }
 

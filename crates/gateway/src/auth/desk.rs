@@ -1,22 +1,19 @@
 //! State of sign-in: its rules, the key of sessions, and the recent attempts.
 
 use super::{
-    super::errors::refuse,
-    answer::broken,
     cookies,
     limits::{AttemptKey, AttemptLimits},
     oidc::providers::Providers,
     session::SessionKey,
 };
+use crate::ApiError;
 use anyhow::Result;
-use axum::{
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
-};
-use pudu_client::base::UserId;
+use axum::http::HeaderMap;
+use pudu_client::{base::UserId, store::UserAccount};
 use pudu_config::AuthConfig;
+use pudu_kit::clock;
 use pudu_people::passwords::Passwords;
-use std::{path::Path, time::Duration};
+use std::path::Path;
 use tokio::time::Instant;
 
 /// Everything that sign-in keeps.
@@ -47,35 +44,26 @@ impl SignIn {
         self.limits.begin(&[AttemptKey::named("link", user.as_str())], Instant::now()).is_ok()
     }
 
-    /// Counts an attempt; returns the answer if there were too many.
-    pub(super) fn attempt(&self, keys: &[AttemptKey], what: &str) -> Option<Response> {
-        self.limits.begin(keys, Instant::now()).err().map(|left| too_many(what, left))
+    /// Counts an attempt, and refuses it if there were too many.
+    pub(super) fn attempt(&self, keys: &[AttemptKey], what: &str) -> Result<(), ApiError> {
+        self.limits.begin(keys, Instant::now()).map_err(|left| {
+            let detail = format!("Too many {what} attempts. Try again later.");
+            ApiError::too_many(detail).retry_after(left.as_secs().max(1))
+        })
     }
-}
-
-fn too_many(what: &str, left: Duration) -> Response {
-    let told = format!("Too many {what} attempts. Try again later.");
-    let seconds = left.as_secs().max(1).to_string();
-    ([(header::RETRY_AFTER, seconds)], refuse(StatusCode::TOO_MANY_REQUESTS, &told)).into_response()
 }
 
 /// Begins a session with an answer.
-pub(super) fn with_session(
+pub(super) fn with_session<T>(
     sign_in: &SignIn,
     headers: &HeaderMap,
-    account: &pudu_client::store::UserAccount,
+    account: &UserAccount,
     remember: Option<bool>,
-    answer: impl IntoResponse,
-) -> Response {
+    answer: T,
+) -> Result<(HeaderMap, T), ApiError> {
     let policy = cookies::CookiePolicy::of(headers, remember, sign_in.config.insecure_persistence);
-    let now = pudu_kit::clock::now() / 1000;
-    let session = sign_in.key.issue(&account.user, account.token_version, now);
-    match session.and_then(|session| cookies::begin(policy, &session)) {
-        Ok(set) => {
-            let mut answer = answer.into_response();
-            cookies::put(set, &mut answer);
-            answer
-        }
-        Err(error) => broken(&error),
-    }
+    let session = sign_in.key.issue(&account.user, account.token_version, clock::now() / 1000)?;
+    let mut set = HeaderMap::new();
+    cookies::put(cookies::begin(policy, &session)?, &mut set);
+    Ok((set, answer))
 }

@@ -5,27 +5,18 @@
 //! programs, a token in the header, a session, the page's cookie, and no proof.
 
 use super::{
-    super::{
-        GatewayState,
-        caller::{Caller, CallerRole},
-        errors::refuse,
-        guard::{self, ShownProof, bearer},
-        guests::Visitor,
-    },
-    answer::{coded, unstored},
+    caller::{Caller, CallerRole},
     cookies::{self, cookie},
+    guard::{self, ShownProof, bearer},
     scopes::{self, ScopeNeed},
     session::SessionFault,
 };
-use axum::{
-    http::{HeaderMap, Method, StatusCode},
-    response::Response,
-};
+use crate::{ApiError, GatewayState, http::guests::Visitor};
+use axum::http::{HeaderMap, Method, StatusCode};
 use pudu_client::{
     base::{UserId, digest},
     store::UserAccount,
 };
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use pudu_people::accounts;
 use std::net::IpAddr;
@@ -83,7 +74,7 @@ impl CallerProof {
 pub(crate) async fn identify(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
-) -> Result<(Caller, CallerProof), Response> {
+) -> Result<(Caller, CallerProof), ApiError> {
     if request.headers.contains_key(INTERNAL_TOKEN) {
         return internal(gateway, request).await;
     }
@@ -98,7 +89,7 @@ pub(crate) async fn identify(
         cookie(request.headers, cookies::SESSION).filter(|session| !session.is_empty() && !has_bearer);
     let fault = match session {
         Some(session) => match session_of(gateway, session).await? {
-            Ok(account) => return checked_session(request, account).map_err(|refusal| *refusal),
+            Ok(account) => return checked_session(request, account),
             Err(fault) => Some(fault),
         },
         None => None,
@@ -114,22 +105,24 @@ async fn without_account(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
     fault: Option<(&'static str, &'static str)>,
-) -> Result<(Caller, CallerProof), Response> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+) -> Result<(Caller, CallerProof), ApiError> {
+    let db = gateway.db();
     // With an identity provider, sign-in is required even before the first account exists.
     let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.are_there();
-    let signed_in = guards_all || db.has_accounts().await.map_err(|error| unstored(&error))?;
+    let signed_in = guards_all || db.has_accounts().await?;
     let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
     match (shown, fault) {
         (ShownProof::Token, _) => Ok((operator(), CallerProof::Operator)),
         (ShownProof::Nothing, _) if !signed_in => {
             Ok((Caller { user: UserId::local(), role: CallerRole::User }, CallerProof::Local))
         }
-        (ShownProof::Nothing, Some((code, message))) => Err(coded(StatusCode::UNAUTHORIZED, code, message)),
+        (ShownProof::Nothing, Some((code, message))) => {
+            Err(ApiError::coded(StatusCode::UNAUTHORIZED, code, message))
+        }
         (ShownProof::Nothing, None)
             if gateway.0.sign_in.providers.are_there() || db.has_accounts().await.unwrap_or(false) =>
         {
-            Err(coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"))
+            Err(ApiError::coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"))
         }
         (shown, _) => Err(shown.refusal()),
     }
@@ -143,16 +136,13 @@ pub(crate) fn operator() -> Caller {
 async fn internal(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
-) -> Result<(Caller, CallerProof), Response> {
+) -> Result<(Caller, CallerProof), ApiError> {
     let guard = &gateway.0.guard;
     let shown = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
     let right =
         gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(shown, token));
     if !right {
-        let wrong = refuse(
-            StatusCode::UNAUTHORIZED,
-            "X-DeerFlow-Internal-Token has another token than this gateway's",
-        );
+        let wrong = ApiError::unauthorized("X-DeerFlow-Internal-Token has another token than this gateway's");
         return Err(guard.refuse_wrong(request.headers, request.from, wrong).await);
     }
     request.visitor.prove();
@@ -160,10 +150,10 @@ async fn internal(
     let user = match owner {
         None => UserId::local(),
         Some(raw) => UserId::from_raw(raw)
-            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "X-DeerFlow-Owner-User-Id names nobody"))?,
+            .map_err(|_| ApiError::bad_request("X-DeerFlow-Owner-User-Id names nobody"))?,
     };
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
+    let db = gateway.db();
+    let account = db.account_of(&user).await?;
     let role = account.map_or(CallerRole::User, |account| role_of(&account));
     Ok((Caller { user, role }, CallerProof::Internal))
 }
@@ -172,19 +162,17 @@ async fn api_token(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
     shown: &str,
-) -> Result<(Caller, CallerProof), Response> {
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+) -> Result<(Caller, CallerProof), ApiError> {
+    let db = gateway.db();
     let now = clock::now();
-    let found = db.api_token(&digest(shown), now).await.map_err(|error| unstored(&error))?;
+    let found = db.api_token(&digest(shown), now).await?;
     let known = match &found {
         // A token is invalid once its user has no account any more.
-        Some(token) if token.user != UserId::local() => {
-            db.account_of(&token.user).await.map_err(|error| unstored(&error))?.is_some()
-        }
+        Some(token) if token.user != UserId::local() => db.account_of(&token.user).await?.is_some(),
         found => found.is_some(),
     };
     let Some(token) = found.filter(|_| known) else {
-        let wrong = coded(StatusCode::UNAUTHORIZED, "token_invalid", NO_TOKEN);
+        let wrong = ApiError::coded(StatusCode::UNAUTHORIZED, "token_invalid", NO_TOKEN);
         return Err(gateway.0.guard.refuse_wrong(request.headers, request.from, wrong).await);
     };
     request.visitor.prove();
@@ -192,15 +180,12 @@ async fn api_token(
     match scopes::needed(request.method, request.path, request.query) {
         ScopeNeed::Scopes(wanted) => {
             if let Some(missing) = wanted.iter().find(|wanted| !has(wanted)) {
-                let told = format!("this token has no scope {missing}");
-                return Err(refuse(StatusCode::FORBIDDEN, &told));
+                return Err(ApiError::forbidden(format!("this token has no scope {missing}")));
             }
         }
         ScopeNeed::Person => {
-            return Err(refuse(
-                StatusCode::FORBIDDEN,
-                "no token may do this: sign in, or use the operator's token",
-            ));
+            let why = "no token may do this: sign in, or use the operator's token";
+            return Err(ApiError::forbidden(why));
         }
     }
     if let Err(error) = db.note_api_token_use(&token, now).await {
@@ -213,7 +198,7 @@ async fn api_token(
 async fn session_of(
     gateway: &GatewayState,
     session: &str,
-) -> Result<Result<UserAccount, (&'static str, &'static str)>, Response> {
+) -> Result<Result<UserAccount, (&'static str, &'static str)>, ApiError> {
     let invalid = ("token_invalid", "This session is not valid any more: sign in again");
     let claims = match gateway.0.sign_in.key.read(session, clock::now() / 1000) {
         Ok(claims) => claims,
@@ -224,8 +209,8 @@ async fn session_of(
     };
     let user = UserId::from_raw(&claims.sub).ok().filter(|user| user.as_str() == claims.sub);
     let Some(user) = user else { return Ok(Err(invalid)) };
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    let account = db.account_of(&user).await.map_err(|error| unstored(&error))?;
+    let db = gateway.db();
+    let account = db.account_of(&user).await?;
     Ok(match account {
         None => Err(("user_not_found", "Whose session this is has no account any more")),
         Some(account) if account.token_version != claims.ver => Err(invalid),
@@ -236,10 +221,10 @@ async fn session_of(
 fn checked_session(
     request: ShownRequest<'_>,
     account: UserAccount,
-) -> Result<(Caller, CallerProof), Box<Response>> {
+) -> Result<(Caller, CallerProof), ApiError> {
     request.visitor.prove();
     if let Some(fault) = cookies::csrf_fault(request.method, request.headers) {
-        return Err(Box::new(refuse(StatusCode::FORBIDDEN, fault)));
+        return Err(ApiError::forbidden(fault));
     }
     let caller = Caller { user: account.user.clone(), role: role_of(&account) };
     Ok((caller, CallerProof::Session(Box::new(account))))

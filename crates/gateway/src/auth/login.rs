@@ -1,31 +1,33 @@
 //! Sessions begin and end: login, registration, the first administrator, logout.
 
 use super::{
-    super::{GatewayState, errors::refuse, guests::Visitor},
-    answer::{broken, coded, invalid, told, unstored},
+    answer::invalid,
     cookies,
     desk::{SignIn, with_session},
     limits::AttemptKey,
     origin,
+    session::SESSION_SECS,
 };
-use crate::json::{BodyRejection, Form, Json};
+use crate::{
+    ApiError, Created, GatewayState, Json,
+    http::{Form, NoticeAnswer, guests::Visitor},
+};
 use axum::{
     Extension,
-    extract::{ConnectInfo, Request, State},
+    extract::{ConnectInfo, Request},
     http::{HeaderMap, StatusCode},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use pudu_client::store::{AddedAccount, Db, StoreError, UserAccount};
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_people::{
     accounts::{self, AccountChange},
     passwords::{self, PasswordCheck},
 };
 use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
@@ -37,14 +39,14 @@ const FAILURE_TIME: Duration = Duration::from_millis(500);
 
 /// Refuses requests from pages of other sites.
 pub(super) async fn same_origin(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     match gateway.0.is_another_site(request.headers(), peer.ip()) {
-        true => refuse(StatusCode::FORBIDDEN, "Cross-site auth request denied."),
-        false => next.run(request).await,
+        true => Err(ApiError::forbidden("Cross-site auth request denied.")),
+        false => Ok(next.run(request).await),
     }
 }
 
@@ -58,55 +60,50 @@ pub(super) struct LoginForm {
     remember_me: bool,
 }
 
+/// The session of a user who signed in.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BegunSession {
+    /// Its life, in seconds.
+    expires_in: i64,
+    needs_setup: bool,
+}
+
 /// Signs a user in.
 pub(super) async fn login(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
-    form: Result<Form<LoginForm>, BodyRejection>,
-) -> Response {
-    let form = match form {
-        Ok(Form(form)) => form,
-        Err(error) => return refuse(error.status(), &error.body_text()),
-    };
+    Form(form): Form<LoginForm>,
+) -> Result<(HeaderMap, Json<BegunSession>), ApiError> {
     let (begun, sign_in) = (Instant::now(), &gateway.0.sign_in);
     let name = AttemptKey::named("login", &form.username);
     let from = AttemptKey::From("login", client(sign_in, &headers, peer.ip()));
     let keys = [from, name.clone()];
-    if let Some(refusal) = sign_in.attempt(&keys, "login") {
-        return refusal;
-    }
-    match known(&gateway, &form).await {
-        Ok(Some(account)) => {
-            sign_in.limits.succeeded(&keys);
-            sign_in.limits.forget(&name);
-            visitor.prove();
-            let told =
-                json!({ "expires_in": super::session::SESSION_SECS, "needs_setup": account.needs_setup });
-            with_session(sign_in, &headers, &account, Some(form.remember_me), Json(told))
-        }
-        Ok(None) => {
-            tracing::warn!(from = %keys[0], "refused login");
-            tokio::time::sleep_until(begun + FAILURE_TIME).await;
-            coded(StatusCode::UNAUTHORIZED, "invalid_credentials", "Incorrect email or password")
-        }
-        Err(refusal) => {
-            sign_in.limits.succeeded(&keys);
-            refusal
-        }
-    }
+    sign_in.attempt(&keys, "login")?;
+    let known = known(&gateway, &form).await.inspect_err(|_| sign_in.limits.succeeded(&keys))?;
+    let Some(account) = known else {
+        tracing::warn!(from = %keys[0], "refused login");
+        tokio::time::sleep_until(begun + FAILURE_TIME).await;
+        let why = "Incorrect email or password";
+        return Err(ApiError::coded(StatusCode::UNAUTHORIZED, "invalid_credentials", why));
+    };
+    sign_in.limits.succeeded(&keys);
+    sign_in.limits.forget(&name);
+    visitor.prove();
+    let session = BegunSession { expires_in: SESSION_SECS, needs_setup: account.needs_setup };
+    with_session(sign_in, &headers, &account, Some(form.remember_me), Json(session))
 }
 
 /// Finds the account if the password is right. Whether there is one makes no difference in time.
-async fn known(gateway: &GatewayState, form: &LoginForm) -> Result<Option<UserAccount>, Response> {
-    let (db, passwords) = (gateway.0.shared.db.within(STORE_TIMEOUT), &gateway.0.sign_in.passwords);
-    let account = db.account_with(form.username.trim()).await.map_err(|error| unstored(&error))?;
+async fn known(gateway: &GatewayState, form: &LoginForm) -> Result<Option<UserAccount>, ApiError> {
+    let (db, passwords) = (gateway.db(), &gateway.0.sign_in.passwords);
+    let account = db.account_with(form.username.trim()).await?;
     let hash = account.as_ref().and_then(|account| account.password_hash.clone());
-    let check = passwords.check(&form.password, hash.as_deref()).await.map_err(|error| broken(&error))?;
+    let check = passwords.check(&form.password, hash.as_deref()).await?;
     let Some(account) = account.filter(|_| check != PasswordCheck::Wrong) else { return Ok(None) };
     if let (PasswordCheck::Outdated, Some(old)) = (check, &hash) {
-        let new = passwords.hash(&form.password).await.map_err(|error| broken(&error))?;
+        let new = passwords.hash(&form.password).await?;
         if let Err(error) = db.rehash_password(&account.user, old, &new).await {
             tracing::warn!(%error, "failed to store a newer hash of a password");
         }
@@ -148,69 +145,50 @@ pub(super) fn yes() -> bool {
 
 /// Makes a visitor an account, if visitors may.
 pub(super) async fn register(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    body: Result<Json<NewAccount>, BodyRejection>,
-) -> Response {
-    if !gateway.0.watcher.current().registration {
+    body: Result<Json<NewAccount>, ApiError>,
+) -> Result<(HeaderMap, Created<Value>), ApiError> {
+    if !gateway.config().registration {
         let told = "Self-registration is disabled on this deployment";
-        return coded(StatusCode::FORBIDDEN, "registration_disabled", told);
+        return Err(ApiError::coded(StatusCode::FORBIDDEN, "registration_disabled", told));
     }
     let sign_in = &gateway.0.sign_in;
+    let Json(new) = body?;
     let keys = [AttemptKey::From("register", client(sign_in, &headers, peer.ip()))];
-    let new = match begun(sign_in, &keys, "registration", body) {
-        Ok(new) => new,
-        Err(refusal) => return *refusal,
-    };
-    let account = match fresh(sign_in, &new, accounts::USER).await {
-        Ok(account) => account,
-        Err(refusal) => return refusal,
-    };
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match audited_add(&db, &account, db.add_account(account.clone())).await {
-        Ok(()) => made(sign_in, &headers, &account, new.remember_me),
-        Err(error) => error.told(),
-    }
+    begin(sign_in, &keys, "registration", &new)?;
+    let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, accounts::USER).await?;
+    let db = gateway.db();
+    audited_add(&db, &account, db.add_account(account.clone())).await?;
+    made(sign_in, &headers, &account, new.remember_me)
 }
 
 /// Creates the first administrator. Requires the operator's token wherever another caller could get there first.
 pub(super) async fn initialize(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
-    body: Result<Json<FirstAdministrator>, BodyRejection>,
-) -> Response {
+    body: Result<Json<FirstAdministrator>, ApiError>,
+) -> Result<(HeaderMap, Created<Value>), ApiError> {
     let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match db.has_administrator().await {
-        Ok(false) => {}
-        Ok(true) => return late(),
-        Err(error) => return unstored(&error),
+    let db = gateway.db();
+    if db.has_administrator().await? {
+        return Err(late());
     }
-    let has_accounts = match db.has_accounts().await {
-        Ok(there) => there,
-        Err(error) => return unstored(&error),
-    };
     let is_open = !guard.guards_all()
-        && !has_accounts
+        && !db.has_accounts().await?
         && !sign_in.providers.are_there()
         && origin::is_of_this_machine(peer.ip(), &headers);
-    if !is_open && let Err(refusal) = guard.require_token(&headers, peer.ip(), &visitor).await {
-        return refusal;
+    if !is_open {
+        guard.require_token(&headers, peer.ip(), &visitor).await?;
     }
+    let Json(first) = body?;
     let keys = [AttemptKey::From("initialize", client(sign_in, &headers, peer.ip()))];
-    let adopts = body.as_ref().is_ok_and(|Json(first)| first.adopt);
-    let body = body.map(|Json(first)| Json(NewAccount::from(first)));
-    let new = match begun(sign_in, &keys, "setup", body) {
-        Ok(new) => new,
-        Err(refusal) => return *refusal,
-    };
-    let account = match fresh(sign_in, &new, accounts::ADMIN).await {
-        Ok(account) => account,
-        Err(refusal) => return refusal,
-    };
+    let (adopts, new) = (first.adopt, NewAccount::from(first));
+    begin(sign_in, &keys, "setup", &new)?;
+    let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, accounts::ADMIN).await?;
     let shared = &gateway.0.shared;
     let adoption = adopts.then(|| accounts::adoption(account.user.clone(), shared.rules().unpaired));
     let added = audited_add(&db, &account, db.add_first_administrator(account.clone(), adoption));
@@ -222,14 +200,10 @@ pub(super) async fn initialize(
         }
         false => added.await,
     };
-    match added {
-        Ok(()) => {
-            shared.adopt().await;
-            tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
-            made(sign_in, &headers, &account, new.remember_me)
-        }
-        Err(error) => error.told(),
-    }
+    added?;
+    shared.adopt().await;
+    tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
+    made(sign_in, &headers, &account, new.remember_me)
 }
 
 /// Reason why no account was added.
@@ -248,12 +222,14 @@ impl From<StoreError> for NotAdded {
     }
 }
 
-impl NotAdded {
-    fn told(self) -> Response {
-        match self {
-            Self::Taken => coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already registered"),
-            Self::Late => late(),
-            Self::Store(error) => unstored(&error),
+impl From<NotAdded> for ApiError {
+    fn from(error: NotAdded) -> Self {
+        match error {
+            NotAdded::Taken => {
+                Self::coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already registered")
+            }
+            NotAdded::Late => late(),
+            NotAdded::Store(error) => error.into(),
         }
     }
 }
@@ -276,10 +252,10 @@ async fn audited_add(
 }
 
 /// Signs a user out of this browser.
-pub(super) async fn logout() -> Response {
-    let mut answer = Json(json!({ "message": "Successfully logged out" })).into_response();
-    cookies::put(cookies::end(), &mut answer);
-    answer
+pub(super) async fn logout() -> (HeaderMap, Json<NoticeAnswer>) {
+    let mut headers = HeaderMap::new();
+    cookies::put(cookies::end(), &mut headers);
+    (headers, Json(NoticeAnswer { message: "Successfully logged out" }))
 }
 
 /// Returns the client's address, for counting.
@@ -287,37 +263,27 @@ pub(super) fn client(sign_in: &SignIn, headers: &HeaderMap, connected: IpAddr) -
     origin::client(&sign_in.config, connected, headers)
 }
 
-/// Counts an attempt and reads its body.
-fn begun(
-    sign_in: &SignIn,
-    keys: &[AttemptKey],
-    what: &str,
-    body: Result<Json<NewAccount>, BodyRejection>,
-) -> Result<NewAccount, Box<Response>> {
-    let Json(new) = body.map_err(|error| Box::new(refuse(error.status(), &error.body_text())))?;
+/// Checks the values of a new account, and counts the attempt.
+fn begin(sign_in: &SignIn, keys: &[AttemptKey], what: &str, new: &NewAccount) -> Result<(), ApiError> {
     // A slip of the finger is no attempt.
     if accounts::email(&new.email).is_none() {
-        return Err(Box::new(invalid("email", "value is not a valid email address")));
+        return Err(invalid("email", "value is not a valid email address"));
     }
     if let Some(why) = passwords::objection(&new.password) {
-        return Err(Box::new(invalid("password", why)));
+        return Err(invalid("password", why));
     }
-    match sign_in.attempt(keys, what) {
-        Some(refusal) => Err(Box::new(refusal)),
-        None => Ok(new),
-    }
+    sign_in.attempt(keys, what)
 }
 
-async fn fresh(sign_in: &SignIn, new: &NewAccount, role: &str) -> Result<UserAccount, Response> {
-    let account = accounts::fresh(&sign_in.passwords, &new.email, &new.password, role).await;
-    account.map_err(|error| told(&error))
+fn made(
+    sign_in: &SignIn,
+    headers: &HeaderMap,
+    account: &UserAccount,
+    remember: bool,
+) -> Result<(HeaderMap, Created<Value>), ApiError> {
+    with_session(sign_in, headers, account, Some(remember), Created(accounts::to_json(account)))
 }
 
-fn made(sign_in: &SignIn, headers: &HeaderMap, account: &UserAccount, remember: bool) -> Response {
-    let told = (StatusCode::CREATED, Json(accounts::to_json(account)));
-    with_session(sign_in, headers, account, Some(remember), told)
-}
-
-fn late() -> Response {
-    coded(StatusCode::CONFLICT, "system_already_initialized", "System already initialized")
+fn late() -> ApiError {
+    ApiError::coded(StatusCode::CONFLICT, "system_already_initialized", "System already initialized")
 }

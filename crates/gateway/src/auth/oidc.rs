@@ -9,18 +9,11 @@ mod provider;
 pub(super) mod providers;
 mod ring_provider;
 
-use super::{
-    super::{GatewayState, guests::Visitor, json::Json},
-    answer::{broken, coded, unstored},
-    cookies,
-    desk::with_session,
-    limits::AttemptKey,
-    login, origin,
-};
-use crate::query::Query;
+use super::{cookies, desk::with_session, limits::AttemptKey, login, origin};
+use crate::{ApiError, GatewayState, Json, Query, http::guests::Visitor};
 use axum::{
     Extension,
-    extract::{ConnectInfo, Path, State},
+    extract::{ConnectInfo, Path},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
@@ -29,12 +22,10 @@ use login_state::LoginState;
 use provider::{IdentityProvider, ProviderFault};
 use pudu_client::store::{ProviderAccount, ProviderLogin, StoreError, UserAccount};
 use pudu_config::OidcProvider;
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use pudu_people::accounts::{self, AccountChange};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
@@ -61,11 +52,30 @@ impl SignInFailure {
     }
 }
 
+/// The providers by which people sign in.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListedProviders {
+    providers: Vec<ListedProvider>,
+}
+
+/// A provider by which people sign in.
+#[derive(Serialize, JsonSchema)]
+struct ListedProvider {
+    id: String,
+    display_name: String,
+    /// Always `oidc`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
 /// Lists the providers by which people sign in.
-pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<serde_json::Value> {
-    let one = |(id, provider): (&String, &IdentityProvider)| json!({ "id": id, "display_name": provider.config.display_name, "type": "oidc" });
-    let providers: Vec<_> = gateway.0.sign_in.providers.all().map(one).collect();
-    Json(json!({ "providers": providers }))
+pub(super) async fn list(gateway: GatewayState) -> Json<ListedProviders> {
+    let listed = |(id, provider): (&String, &IdentityProvider)| ListedProvider {
+        id: id.clone(),
+        display_name: provider.config.display_name.clone(),
+        kind: "oidc",
+    };
+    Json(ListedProviders { providers: gateway.0.sign_in.providers.all().map(listed).collect() })
 }
 
 /// Wishes for a login.
@@ -78,16 +88,16 @@ pub(super) struct LoginWish {
 
 /// Sends a browser to a provider.
 pub(super) async fn begin(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     Path(name): Path<String>,
     Query(wish): Query<LoginWish>,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, ApiError> {
     let sign_in = &gateway.0.sign_in;
-    let Some(provider) = sign_in.providers.get(&name) else { return no_provider() };
+    let provider = sign_in.providers.get(&name).ok_or_else(no_provider)?;
     let addresses = match provider.addresses().await {
         Ok(addresses) => addresses,
-        Err(fault) => return failed(&gateway, &name, &fault),
+        Err(fault) => return Ok(failed(&gateway, &name, &fault)),
     };
     let config = &provider.config;
     let uri = match &config.redirect_uri {
@@ -95,16 +105,11 @@ pub(super) async fn begin(
         None => format!("{}/api/v1/auth/callback/{name}", site(&gateway, &headers)),
     };
     let wishes = (wish.next.as_deref(), wish.remember_me);
-    let login = LoginState::begin(&name, (config.has_nonce, config.has_pkce), uri, wishes, seconds());
-    let begun = login.and_then(|login| Ok((login.cookie(&sign_in.key, origin::is_https(&headers))?, login)));
-    match begun {
-        Ok((cookie, login)) => {
-            let mut answer = found(provider.login_address(&addresses, &login).as_str());
-            cookies::put([cookie], &mut answer);
-            answer
-        }
-        Err(error) => broken(&error),
-    }
+    let login = LoginState::begin(&name, (config.has_nonce, config.has_pkce), uri, wishes, seconds())?;
+    let cookie = login.cookie(&sign_in.key, origin::is_https(&headers))?;
+    let mut answer = found(provider.login_address(&addresses, &login).as_str());
+    cookies::put([cookie], answer.headers_mut());
+    Ok(answer)
 }
 
 /// Returns the address of pudu as the browser knows it. The provider redirects only to registered addresses.
@@ -128,30 +133,43 @@ pub(super) struct ProviderAnswer {
 
 /// Signs in a person who comes back from a provider.
 pub(super) async fn finish(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(answer): Query<ProviderAnswer>,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, ApiError> {
     let sign_in = &gateway.0.sign_in;
-    let Some(provider) = sign_in.providers.get(&name) else { return no_provider() };
+    let provider = sign_in.providers.get(&name).ok_or_else(no_provider)?;
     let keys = [AttemptKey::From("oidc", login::client(sign_in, &headers, peer.ip()))];
-    if let Some(refusal) = sign_in.attempt(&keys, "login") {
-        return refusal;
-    }
+    sign_in.attempt(&keys, "login")?;
     let login = LoginState::read(&headers, &name, &sign_in.key, seconds());
-    let mut response = match signed_in(&gateway, (&name, provider), login.as_ref(), &answer).await {
+    let place = match signed_in(&gateway, (&name, provider), login.as_ref(), &answer).await {
         Ok(account) => {
             sign_in.limits.succeeded(&keys);
             visitor.prove();
             welcome(&gateway, &headers, login.as_ref(), &account)
         }
-        Err(refusal) => *refusal,
+        Err(SignInEnd::Back(response)) => Ok((HeaderMap::new(), response)),
+        Err(SignInEnd::Error(error)) => Err(error),
     };
-    cookies::put(login_state::end(&name, origin::is_https(&headers)), &mut response);
-    response
+    let mut response = place.into_response();
+    cookies::put(login_state::end(&name, origin::is_https(&headers)), response.headers_mut());
+    Ok(response)
+}
+
+/// End of a sign-in without a session.
+enum SignInEnd {
+    /// The browser is sent back to the sign-in page.
+    Back(Response),
+    Error(ApiError),
+}
+
+impl<E: Into<ApiError>> From<E> for SignInEnd {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
 }
 
 /// Begins a session, and sends the browser where the person wanted to go.
@@ -160,7 +178,7 @@ fn welcome(
     headers: &HeaderMap,
     login: Option<&LoginState>,
     account: &UserAccount,
-) -> Response {
+) -> Result<(HeaderMap, Response), ApiError> {
     let sign_in = &gateway.0.sign_in;
     let next: String =
         form_urlencoded::byte_serialize(login.map_or("/", |login| &login.next).as_bytes()).collect();
@@ -173,8 +191,8 @@ async fn signed_in(
     (name, provider): (&str, &IdentityProvider),
     login: Option<&LoginState>,
     answer: &ProviderAnswer,
-) -> Result<UserAccount, Box<Response>> {
-    let no = |fault: &ProviderFault| Box::new(failed(gateway, name, fault));
+) -> Result<UserAccount, SignInEnd> {
+    let no = |fault: &ProviderFault| SignInEnd::Back(failed(gateway, name, fault));
     let unfit = |why: &str| no(&ProviderFault::Broken(why.to_owned()));
     let login = login.ok_or_else(|| unfit("no login of this browser is under way"))?;
     let state = answer.state.as_deref().unwrap_or_default();
@@ -200,24 +218,22 @@ async fn account_of(
     (name, config): (&str, &OidcProvider),
     issuer: &str,
     person: &PersonClaims,
-) -> Result<UserAccount, Box<Response>> {
+) -> Result<UserAccount, SignInEnd> {
     let denied = |failure: SignInFailure, why: &str| {
         tracing::warn!(provider = name, "refused sign-in by provider: {why}");
-        Box::new(sent_back(gateway, failure))
+        SignInEnd::Back(sent_back(gateway, failure))
     };
     let email = admitted(config, person).map_err(|why| denied(SignInFailure::NotAllowed, why))?;
     let is_admin = person.is_verified() && config.admin_emails.contains(&email.to_lowercase());
     let role = if is_admin { accounts::ADMIN } else { accounts::USER };
-    let new = accounts::fresh_of_provider(email, role, name, &person.sub);
-    let new = new.map_err(|error| Box::new(broken(&error)))?;
+    let new = accounts::fresh_of_provider(email, role, name, &person.sub)?;
     let login = ProviderLogin { issuer: issuer.to_owned(), creates: config.creates_users, account: new };
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
-    match db.provider_login(login).await.map_err(|error| Box::new(unstored(&error)))? {
+    let db = gateway.db();
+    match db.provider_login(login).await? {
         ProviderAccount::Known(account) => Ok(*account),
         ProviderAccount::Added(account) => {
-            let (user, noted) = (account.user.as_str(), std::future::ready(Ok(())));
-            let noted = accounts::audited(&db, user, AccountChange::Add, user, noted).await;
-            noted.map_err(|error: StoreError| Box::new(unstored(&error)))?;
+            let (user, noted) = (account.user.as_str(), std::future::ready(Ok::<_, StoreError>(())));
+            accounts::audited(&db, user, AccountChange::Add, user, noted).await?;
             tracing::info!(user = %account.user, provider = name, role = account.role, "added account");
             Ok(*account)
         }
@@ -256,12 +272,9 @@ fn sent_back(gateway: &GatewayState, why: SignInFailure) -> Response {
     found(&format!("{}/login?error={}", gateway.0.sign_in.providers.frontend(), why.code()))
 }
 
-fn no_provider() -> Response {
-    coded(
-        StatusCode::NOT_FOUND,
-        "provider_not_found",
-        "SSO authentication is not enabled, or there is no such provider",
-    )
+fn no_provider() -> ApiError {
+    let why = "SSO authentication is not enabled, or there is no such provider";
+    ApiError::coded(StatusCode::NOT_FOUND, "provider_not_found", why)
 }
 
 /// Sends a browser on. Neither it nor the next site keeps the address, which may have a code in it.

@@ -4,7 +4,7 @@
 //! proxies of this machine and its network too, as Next.js is one: no page of another site can make a browser send such a
 //! header.
 
-use super::super::failures;
+use crate::http::failures;
 use axum::http::{HeaderMap, header};
 use pudu_config::AuthConfig;
 use std::net::IpAddr;

@@ -1,22 +1,13 @@
 //! A new password, which ends all other sessions.
 
-use super::{
-    super::{GatewayState, errors::refuse},
-    answer::{broken, coded, invalid, unstored},
-    desk::with_session,
-    identify::CallerProof,
-    limits::AttemptKey,
-    login,
-};
-use crate::json::{BodyRejection, Json};
+use super::{answer::invalid, desk::with_session, identify::CallerProof, limits::AttemptKey, login};
+use crate::{ApiError, GatewayState, Json, http::NoticeAnswer};
 use axum::{
     Extension,
-    extract::{ConnectInfo, State},
+    extract::ConnectInfo,
     http::{HeaderMap, StatusCode},
-    response::Response,
 };
 use pudu_client::store::{ChangedPassword, PasswordChange, UserAccount};
-use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_people::{
     accounts::{self, AccountChange},
     passwords::{self, PasswordCheck},
@@ -24,7 +15,6 @@ use pudu_people::{
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::json;
 use std::net::SocketAddr;
 
 /// A change of a password.
@@ -40,41 +30,35 @@ pub(super) struct NewPassword {
 
 /// Changes the password of the user who is signed in.
 pub(super) async fn change(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(proof): Extension<CallerProof>,
     headers: HeaderMap,
-    body: Result<Json<NewPassword>, BodyRejection>,
-) -> Response {
+    body: Result<Json<NewPassword>, ApiError>,
+) -> Result<(HeaderMap, Json<NoticeAnswer>), ApiError> {
     let CallerProof::Session(account) = proof else {
-        let told = "Password changes are only available to whoever has signed in with one.";
-        return coded(StatusCode::BAD_REQUEST, "invalid_credentials", told);
+        return Err(wrong("Password changes are only available to whoever has signed in with one."));
     };
-    let new = match body {
-        Ok(Json(new)) => new,
-        Err(error) => return refuse(error.status(), &error.body_text()),
-    };
+    let Json(new) = body?;
     let email = match new.new_email.as_deref().map(accounts::email) {
-        Some(None) => return invalid("new_email", "value is not a valid email address"),
+        Some(None) => return Err(invalid("new_email", "value is not a valid email address")),
         email => email.flatten(),
     };
     if let Some(why) = passwords::objection(&new.new_password) {
-        return invalid("new_password", why);
+        return Err(invalid("new_password", why));
     }
     let sign_in = &gateway.0.sign_in;
     let from = AttemptKey::From("password", login::client(sign_in, &headers, peer.ip()));
     let keys = [from, AttemptKey::named("password", account.user.as_str())];
-    if let Some(refusal) = sign_in.attempt(&keys, "password") {
-        return refusal;
-    }
-    match changed(&gateway, &account, &new, email).await {
-        Ok(account) => {
-            sign_in.limits.succeeded(&keys);
-            let told = Json(json!({ "message": "Password changed successfully" }));
-            with_session(sign_in, &headers, &account, new.remember_me, told)
-        }
-        Err(refusal) => refusal,
-    }
+    sign_in.attempt(&keys, "password")?;
+    let account = changed(&gateway, &account, &new, email).await?;
+    sign_in.limits.succeeded(&keys);
+    let notice = Json(NoticeAnswer { message: "Password changed successfully" });
+    with_session(sign_in, &headers, &account, new.remember_me, notice)
+}
+
+fn wrong(why: &str) -> ApiError {
+    ApiError::coded(StatusCode::BAD_REQUEST, "invalid_credentials", why)
 }
 
 async fn changed(
@@ -82,31 +66,28 @@ async fn changed(
     account: &UserAccount,
     new: &NewPassword,
     email: Option<String>,
-) -> Result<UserAccount, Response> {
+) -> Result<UserAccount, ApiError> {
     let passwords = &gateway.0.sign_in.passwords;
-    let wrong = |told: &str| coded(StatusCode::BAD_REQUEST, "invalid_credentials", told);
     let Some(hash) = account.password_hash.as_deref() else {
         return Err(wrong("OAuth users cannot change password"));
     };
-    let check = passwords.check(&new.current_password, Some(hash)).await.map_err(|error| broken(&error))?;
-    if check == PasswordCheck::Wrong {
+    if passwords.check(&new.current_password, Some(hash)).await? == PasswordCheck::Wrong {
         return Err(wrong("Current password is incorrect"));
     }
-    let hash = passwords.hash(&new.new_password).await.map_err(|error| broken(&error))?;
+    let hash = passwords.hash(&new.new_password).await?;
     let (user, token_version) = (account.user.clone(), account.token_version);
     let change = PasswordChange { user, token_version, hash, email, revokes_tokens: false };
-    let db = gateway.0.shared.db.within(STORE_TIMEOUT);
+    let db = gateway.db();
     let work = db.change_password(change);
     let user = account.user.as_str();
-    let changed = accounts::audited(&db, user, AccountChange::SetPassword, user, work).await;
-    match changed.map_err(|error| unstored(&error))? {
+    match accounts::audited(&db, user, AccountChange::SetPassword, user, work).await? {
         ChangedPassword::Changed { token_version } => Ok(UserAccount { token_version, ..account.clone() }),
         ChangedPassword::Taken => {
-            Err(coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already in use"))
+            Err(ApiError::coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already in use"))
         }
         ChangedPassword::Stale => {
             let told = "The password was changed meanwhile: sign in again";
-            Err(coded(StatusCode::UNAUTHORIZED, "token_invalid", told))
+            Err(ApiError::coded(StatusCode::UNAUTHORIZED, "token_invalid", told))
         }
     }
 }

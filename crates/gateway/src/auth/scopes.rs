@@ -2,7 +2,7 @@
 //!
 //! A token may be used only for requests named here: a new route is closed until its needs are added.
 
-use super::super::follow_query::FollowQuery;
+use crate::runs::follow_query::FollowQuery;
 use axum::http::Method;
 
 /// The need of a request, of the token that it shows.

@@ -3,7 +3,7 @@
 //! It is a JSON Web Token with HMAC-SHA256, as DeerFlow's, so that a secret which both know lets a browser stay signed in when
 //! one takes the other's place. Nothing else is read: a library of all of JOSE's ways would be many ways to go wrong.
 
-use super::super::token;
+use super::token;
 use anyhow::{Result, anyhow};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};

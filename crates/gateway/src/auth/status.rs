@@ -1,57 +1,50 @@
 //! State of sign-in: the account of this browser, and whether there can be one.
 
-use super::{
-    super::GatewayState,
-    answer::{coded, unstored},
-    identify::CallerProof,
-};
-use crate::{caller::Caller, json::Json};
-use axum::{
-    Extension,
-    extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
-use pudu_dispatch::bus::STORE_TIMEOUT;
+use super::{caller::Caller, identify::CallerProof};
+use crate::{ApiError, GatewayState, Json};
+use axum::{Extension, http::StatusCode};
 use pudu_people::accounts;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Shows the account that is signed in.
 pub(super) async fn me(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     Extension(proof): Extension<CallerProof>,
     caller: Caller,
-) -> Response {
-    match proof {
-        CallerProof::Session(account) => Json(accounts::to_json(&account)).into_response(),
-        CallerProof::Local => coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"),
-        CallerProof::Operator | CallerProof::Disabled => Json(json!({
-            "id": caller.user, "email": "default@test.local", "system_role": accounts::ADMIN,
+) -> Result<Json<Value>, ApiError> {
+    let placeholder = |role: &str| {
+        json!({
+            "id": caller.user, "email": "default@test.local", "system_role": role,
             "needs_setup": false, "oauth_provider": null,
-        }))
-        .into_response(),
-        CallerProof::ApiToken(_) | CallerProof::Internal => {
-            match gateway.0.shared.db.within(STORE_TIMEOUT).account_of(&caller.user).await {
-                Ok(Some(account)) => Json(accounts::to_json(&account)).into_response(),
-                Ok(None) => Json(json!({
-                    "id": caller.user, "email": "default@test.local", "system_role": accounts::USER,
-                    "needs_setup": false, "oauth_provider": null,
-                }))
-                .into_response(),
-                Err(error) => unstored(&error),
-            }
+        })
+    };
+    Ok(Json(match proof {
+        CallerProof::Session(account) => accounts::to_json(&account),
+        CallerProof::Local => {
+            let why = "Authentication required";
+            return Err(ApiError::coded(StatusCode::UNAUTHORIZED, "not_authenticated", why));
         }
-    }
+        CallerProof::Operator | CallerProof::Disabled => placeholder(accounts::ADMIN),
+        CallerProof::ApiToken(_) | CallerProof::Internal => {
+            let account = gateway.db().account_of(&caller.user).await?;
+            account.map_or_else(|| placeholder(accounts::USER), |account| accounts::to_json(&account))
+        }
+    }))
+}
+
+/// State of an installation's accounts.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SetupStatus {
+    /// Whether the first administrator is still to be made.
+    needs_setup: bool,
+    /// Whether visitors may make themselves an account.
+    registration_enabled: bool,
 }
 
 /// Shows whether an administrator is still to be made, and whether visitors may make themselves an account.
-pub(super) async fn setup(State(gateway): State<GatewayState>) -> Response {
-    match gateway.0.shared.db.within(STORE_TIMEOUT).has_administrator().await {
-        Ok(there) => Json(json!({
-            "needs_setup": !there,
-            "registration_enabled": gateway.0.watcher.current().registration,
-        }))
-        .into_response(),
-        Err(error) => unstored(&error),
-    }
+pub(super) async fn setup(gateway: GatewayState) -> Result<Json<SetupStatus>, ApiError> {
+    let needs_setup = !gateway.db().has_administrator().await?;
+    Ok(Json(SetupStatus { needs_setup, registration_enabled: gateway.config().registration }))
 }

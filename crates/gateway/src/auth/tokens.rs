@@ -1,25 +1,16 @@
 //! Tokens for programs: the caller's own, and every user's for an administrator. A token's text is shown once.
 
-use super::{
-    super::{GatewayState, errors::refuse},
-    answer::{told, unstored},
-    identify::CallerProof,
-};
-use crate::{
-    caller::Caller,
-    json::{BodyRejection, Json},
-};
+use super::{caller::Caller, identify::CallerProof};
+use crate::{ApiError, Created, GatewayState, Json, http::NoticeAnswer, openapi::Described};
 use axum::{
-    Extension,
-    extract::{Path, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
 };
 use pudu_client::base::UserId;
 use pudu_people::accounts::{self, AccountError, TokenOrder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A token that is wanted.
 #[derive(Deserialize, JsonSchema)]
@@ -39,108 +30,101 @@ impl WantedToken {
 
 /// Lists one's own tokens.
 pub(super) async fn own(
-    State(gateway): State<GatewayState>,
-    Extension(proof): Extension<CallerProof>,
+    gateway: GatewayState,
+    _: SignedInPerson,
     caller: Caller,
-) -> Response {
-    if let Some(refusal) = not_a_person(&proof) {
-        return refusal;
-    }
-    match gateway.0.shared.db.api_tokens(Some(&caller.user)).await {
-        Ok(all) => Json(all.iter().map(accounts::shown_token).collect::<Vec<_>>()).into_response(),
-        Err(error) => unstored(&error),
-    }
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let all = gateway.db().api_tokens(Some(&caller.user)).await?;
+    Ok(Json(all.iter().map(accounts::shown_token).collect()))
 }
 
 /// Makes oneself a token.
 pub(super) async fn add_own(
-    State(gateway): State<GatewayState>,
-    Extension(proof): Extension<CallerProof>,
+    gateway: GatewayState,
+    _: SignedInPerson,
     caller: Caller,
-    body: Result<Json<WantedToken>, BodyRejection>,
-) -> Response {
-    if let Some(refusal) = not_a_person(&proof) {
-        return refusal;
-    }
-    match body {
-        Ok(Json(wanted)) => make(&gateway, &caller, &caller.user, wanted).await,
-        Err(error) => refuse(error.status(), &error.body_text()),
-    }
+    Json(wanted): Json<WantedToken>,
+) -> Result<Created<Value>, ApiError> {
+    make(&gateway, &caller, &caller.user, wanted).await
 }
 
 /// Revokes a token of one's own.
 pub(super) async fn revoke_own(
-    State(gateway): State<GatewayState>,
-    Extension(proof): Extension<CallerProof>,
+    gateway: GatewayState,
+    _: SignedInPerson,
     caller: Caller,
     Path(id): Path<String>,
-) -> Response {
-    match not_a_person(&proof) {
-        Some(refusal) => refusal,
-        None => revoked(&gateway, &caller, &id, Some(&caller.user)).await,
-    }
+) -> Result<Json<NoticeAnswer>, ApiError> {
+    revoked(&gateway, &caller, &id, Some(&caller.user)).await
 }
 
 /// Lists the tokens of all users.
-pub(super) async fn all(State(gateway): State<GatewayState>) -> Response {
-    match gateway.0.shared.db.api_tokens(None).await {
-        Ok(all) => Json(json!({ "tokens": all.iter().map(accounts::shown_token_of).collect::<Vec<_>>() }))
-            .into_response(),
-        Err(error) => unstored(&error),
-    }
+pub(super) async fn all(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
+    let all = gateway.db().api_tokens(None).await?;
+    Ok(Json(json!({ "tokens": all.iter().map(accounts::shown_token_of).collect::<Vec<_>>() })))
 }
 
 /// Makes a token for a user; for the local user if none is named.
 pub(super) async fn add(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
-    body: Result<Json<WantedToken>, BodyRejection>,
-) -> Response {
-    let wanted = match body {
-        Ok(Json(wanted)) => wanted,
-        Err(error) => return refuse(error.status(), &error.body_text()),
-    };
+    Json(wanted): Json<WantedToken>,
+) -> Result<Created<Value>, ApiError> {
     let user = match &wanted.user {
         None => UserId::local(),
-        Some(who) => match accounts::find(&gateway.0.shared.db, who).await {
-            Ok(account) => account.user,
-            Err(error) => return told(&error),
-        },
+        Some(who) => accounts::find(&gateway.db(), who).await?.user,
     };
     make(&gateway, &caller, &user, wanted).await
 }
 
 /// Revokes a token of any user.
 pub(super) async fn revoke(
-    State(gateway): State<GatewayState>,
+    gateway: GatewayState,
     caller: Caller,
     Path(id): Path<String>,
-) -> Response {
+) -> Result<Json<NoticeAnswer>, ApiError> {
     revoked(&gateway, &caller, &id, None).await
 }
 
-/// Refuses callers without a session: a leaked token would create new ones for itself.
-fn not_a_person(proof: &CallerProof) -> Option<Response> {
-    let told = "This endpoint requires interactive session authentication";
-    (!matches!(proof, CallerProof::Session(_))).then(|| refuse(StatusCode::FORBIDDEN, told))
-}
+/// A caller with a session. Others may not make tokens: a leaked token would create new ones for itself.
+pub(crate) struct SignedInPerson;
 
-async fn make(gateway: &GatewayState, caller: &Caller, user: &UserId, wanted: WantedToken) -> Response {
-    match accounts::add_token(&gateway.0.shared.db, caller.audit_name(), user, wanted.order()).await {
-        Ok((token, text)) => {
-            let mut shown = accounts::shown_token(&token);
-            shown["token"] = text.into();
-            (StatusCode::CREATED, Json(shown)).into_response()
+impl Described for SignedInPerson {}
+
+impl<S: Sync> FromRequestParts<S> for SignedInPerson {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match parts.extensions.get() {
+            Some(CallerProof::Session(_)) => Ok(Self),
+            _ => Err(ApiError::forbidden("This endpoint requires interactive session authentication")),
         }
-        // As DeerFlow answers.
-        Err(error @ AccountError::Token(_)) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),
-        Err(error) => told(&error),
     }
 }
 
-async fn revoked(gateway: &GatewayState, caller: &Caller, id: &str, user: Option<&UserId>) -> Response {
-    match accounts::revoke_token(&gateway.0.shared.db, caller.audit_name(), id, user).await {
-        Ok(()) => Json(json!({ "message": "Token revoked" })).into_response(),
-        Err(error) => told(&error),
-    }
+async fn make(
+    gateway: &GatewayState,
+    caller: &Caller,
+    user: &UserId,
+    wanted: WantedToken,
+) -> Result<Created<Value>, ApiError> {
+    let made = accounts::add_token(&gateway.db(), caller.audit_name(), user, wanted.order()).await;
+    let (token, text) = made.map_err(|error| match error {
+        // As DeerFlow answers.
+        AccountError::Token(_) => ApiError::bad_request(error.to_string()),
+        error => error.into(),
+    })?;
+    let mut shown = accounts::shown_token(&token);
+    shown["token"] = text.into();
+    Ok(Created(shown))
+}
+
+async fn revoked(
+    gateway: &GatewayState,
+    caller: &Caller,
+    id: &str,
+    user: Option<&UserId>,
+) -> Result<Json<NoticeAnswer>, ApiError> {
+    accounts::revoke_token(&gateway.db(), caller.audit_name(), id, user).await?;
+    Ok(Json(NoticeAnswer { message: "Token revoked" }))
 }

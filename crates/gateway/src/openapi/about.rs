@@ -25,6 +25,12 @@ pub(crate) const fn says(summary: &'static str) -> RouteAbout {
     RouteAbout { summary, answers: Vec::new(), errors: Vec::new(), headers: Vec::new() }
 }
 
+impl From<&'static str> for RouteAbout {
+    fn from(summary: &'static str) -> Self {
+        says(summary)
+    }
+}
+
 impl RouteAbout {
     /// The operation answers 200 with JSON of this type, in the notation of `shapes.rs`.
     pub(crate) fn gives(self, shape: &'static str) -> Self {

@@ -75,11 +75,13 @@ impl OpenApiDocument {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
         });
-        let mut schemas = settings.into_generator();
+        let mut schemas = settings.clone().into_generator();
+        let mut answers = settings.for_serialize().into_generator();
         let mut paths = Map::new();
         for operation in &self.routes.operations {
             let path = paths.entry(template(&operation.path)).or_insert_with(|| json!({}));
-            path[operation.method.as_str().to_ascii_lowercase()] = described(operation, &mut schemas);
+            path[operation.method.as_str().to_ascii_lowercase()] =
+                described(operation, (&mut schemas, &mut answers));
         }
         let missing = self.routes.missing.iter().map(|part| (template(&part.path), json!(part.why)));
         json!({
@@ -87,7 +89,7 @@ impl OpenApiDocument {
             "info": { "title": "pudu", "version": env!("CARGO_PKG_VERSION"), "description": INTRODUCTION },
             "paths": paths,
             "components": {
-                "schemas": components(&mut schemas),
+                "schemas": components([&mut schemas, &mut answers]),
                 "responses": errors(),
                 "securitySchemes": proofs(),
             },
@@ -101,10 +103,14 @@ fn template(path: &str) -> String {
     path.replace("{*", "{")
 }
 
-fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value {
+/// Describes an operation with the generators of inputs and of answers.
+fn described(
+    operation: &RouteOperation,
+    (inputs, answers): (&mut SchemaGenerator, &mut SchemaGenerator),
+) -> Value {
     let about = &operation.about;
     let mut parts = RequestParts::default();
-    (operation.describe)(schemas, &mut parts);
+    (operation.inputs)(inputs, &mut parts);
     if parameters::checks_a_name(&operation.path) {
         parts.errors.insert(422);
     }
@@ -116,6 +122,11 @@ fn described(operation: &RouteOperation, schemas: &mut SchemaGenerator) -> Value
         if let Some((media_type, schema)) = content.shown() {
             response["content"][media_type] = schema;
         }
+    }
+    if let Some((status, schema)) = (operation.answer)(answers) {
+        let content = json!({ "application/json": { "schema": schema } });
+        let typed = || json!({ "description": described_status(status), "content": content });
+        responses.entry(status.to_string()).or_insert_with(typed);
     }
     let refused = match operation.access {
         RouteAccess::Open => &[403, 503][..],
@@ -201,8 +212,9 @@ fn errors() -> Value {
     ERRORS.iter().map(|(_, name, text)| ((*name).to_owned(), told(text))).collect::<Map<_, _>>().into()
 }
 
-fn components(schemas: &mut SchemaGenerator) -> Value {
-    let mut all = schemas.take_definitions(true);
+fn components(schemas: [&mut SchemaGenerator; 2]) -> Value {
+    let mut all: Map<String, Value> =
+        schemas.into_iter().flat_map(|schemas| schemas.take_definitions(true)).collect();
     let named = shapes::NAMED
         .iter()
         .map(|(name, shape)| ((*name).to_owned(), shapes::schema(shape).unwrap_or_default()));

@@ -1,14 +1,12 @@
 //! Inputs of a request, as the extractors of its handler read them.
 
-use crate::{
-    caller::Caller,
-    json::{Form, Json},
-    query::Query,
-};
+use super::answer::DescribedAnswer;
+use crate::{Caller, GatewayState, Json, Query, http::Form};
 use axum::{
     Extension,
     body::Bytes,
     extract::{ConnectInfo, Multipart, Path, RawQuery, Request, State},
+    handler::Handler,
     http::{HeaderMap, Method},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -37,6 +35,7 @@ impl<T> Described for State<T> {}
 impl<T> Described for Extension<T> {}
 impl<T> Described for ConnectInfo<T> {}
 impl Described for Caller {}
+impl Described for GatewayState {}
 impl Described for HeaderMap {}
 impl Described for Method {}
 impl Described for RawQuery {}
@@ -104,6 +103,15 @@ impl<T: PathParameters> Described for Path<T> {
     }
 }
 
+/// An extractor that finds what the path names.
+pub(crate) trait NamesInPath {}
+
+impl<T: NamesInPath> Described for T {
+    fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
+        parts.errors.extend([400, 404]);
+    }
+}
+
 /// Parameters of a path: one, or several in its order.
 pub(crate) trait PathParameters {
     /// Adds the schema of each.
@@ -136,21 +144,40 @@ impl<A: PathParameters, B: PathParameters, C: PathParameters> PathParameters for
     }
 }
 
-/// The arguments of a handler, as axum names them: `((),)` for none, or a marker before them.
-macro_rules! arguments {
-    ($($argument:ident)+) => {
-        impl<Marker, $($argument: Described),+> Described for (Marker, $($argument),+) {
-            fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
-                $($argument::describe(schemas, parts);)+
+/// A handler whose inputs and answer are described by its types.
+pub(crate) trait RouteHandler<T>: Handler<T, GatewayState> {
+    /// Adds the inputs that the extractors of the handler read.
+    fn inputs(schemas: &mut SchemaGenerator, parts: &mut RequestParts);
+
+    /// Returns the status and the schema of the answer, if it is JSON of a type.
+    fn answer(schemas: &mut SchemaGenerator) -> Option<(u16, Schema)>;
+}
+
+/// The arguments of a handler, as axum names them: behind a marker.
+macro_rules! route_handlers {
+    ($($argument:ident)*) => {
+        impl<H, Answering, Answered, Marker, $($argument),*> RouteHandler<(Marker, $($argument,)*)> for H
+        where
+            H: Fn($($argument),*) -> Answering + Handler<(Marker, $($argument,)*), GatewayState>,
+            Answering: Future<Output = Answered>,
+            Answered: DescribedAnswer,
+            $($argument: Described,)*
+        {
+            fn inputs(_schemas: &mut SchemaGenerator, _parts: &mut RequestParts) {
+                $($argument::describe(_schemas, _parts);)*
+            }
+
+            fn answer(schemas: &mut SchemaGenerator) -> Option<(u16, Schema)> {
+                Answered::describe(schemas)
             }
         }
     };
 }
 
-impl Described for ((),) {}
-arguments!(A);
-arguments!(A B);
-arguments!(A B C);
-arguments!(A B C D);
-arguments!(A B C D E);
-arguments!(A B C D E F);
+route_handlers!();
+route_handlers!(A);
+route_handlers!(A B);
+route_handlers!(A B C);
+route_handlers!(A B C D);
+route_handlers!(A B C D E);
+route_handlers!(A B C D E F);

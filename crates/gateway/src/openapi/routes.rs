@@ -1,17 +1,22 @@
 //! Routes with their descriptions: one call registers both.
 
-use super::{Described, RouteAbout, input::RequestParts};
-use crate::{GatewayState, body_limit, unsupported};
+use super::{
+    RouteAbout,
+    input::{RequestParts, RouteHandler},
+};
+use crate::{
+    GatewayState,
+    http::{body_limit, unsupported},
+};
 use axum::{
     Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Request, rejection::BytesRejection},
-    handler::Handler,
     http::Method,
     response::IntoResponse,
     routing::{MethodFilter, MethodRouter, Route, any, on},
 };
-use schemars::SchemaGenerator;
+use schemars::{Schema, SchemaGenerator};
 use std::{convert::Infallible, sync::Arc};
 use tower::{Layer, Service};
 
@@ -34,7 +39,8 @@ pub(super) struct RouteOperation {
     pub(super) about: Arc<RouteAbout>,
     pub(super) tag: &'static str,
     pub(super) access: RouteAccess,
-    pub(super) describe: fn(&mut SchemaGenerator, &mut RequestParts),
+    pub(super) inputs: fn(&mut SchemaGenerator, &mut RequestParts),
+    pub(super) answer: fn(&mut SchemaGenerator) -> Option<(u16, Schema)>,
 }
 
 /// An address at which there is nothing on purpose, and why.
@@ -69,9 +75,9 @@ macro_rules! methods {
     ($($name:ident $method:ident),+) => {
         $(
             #[doc = concat!("Routes `", stringify!($method), "` to a handler.")]
-            pub(crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+            pub(crate) fn $name<H: RouteHandler<T>, T: 'static>(
                 handler: H,
-                about: RouteAbout,
+                about: impl Into<RouteAbout>,
             ) -> MethodRoutes {
                 MethodRoutes { router: MethodRouter::new(), operations: Vec::new() }.$name(handler, about)
             }
@@ -79,10 +85,10 @@ macro_rules! methods {
         impl MethodRoutes {
             $(
                 #[doc = concat!("Routes `", stringify!($method), "` to a handler as well.")]
-                pub(crate) fn $name<H: Handler<T, GatewayState>, T: Described + 'static>(
+                pub(crate) fn $name<H: RouteHandler<T>, T: 'static>(
                     self,
                     handler: H,
-                    about: RouteAbout,
+                    about: impl Into<RouteAbout>,
                 ) -> Self {
                     self.on(MethodFilter::$method, Method::$method, handler, about)
                 }
@@ -94,20 +100,21 @@ macro_rules! methods {
 methods!(get GET, post POST, put PUT, patch PATCH, delete DELETE);
 
 impl MethodRoutes {
-    fn on<H: Handler<T, GatewayState>, T: Described + 'static>(
+    fn on<H: RouteHandler<T>, T: 'static>(
         mut self,
         filter: MethodFilter,
         method: Method,
         handler: H,
-        about: RouteAbout,
+        about: impl Into<RouteAbout>,
     ) -> Self {
         self.operations.push(RouteOperation {
             path: String::new(),
             method,
-            about: Arc::new(about),
+            about: Arc::new(about.into()),
             tag: "",
             access: RouteAccess::Open,
-            describe: T::describe,
+            inputs: H::inputs,
+            answer: H::answer,
         });
         Self { router: self.router.merge(on(filter, handler)), operations: self.operations }
     }

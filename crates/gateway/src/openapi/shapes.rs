@@ -1,22 +1,15 @@
 //! Types of answers, in a short notation.
 //!
-//! Most handlers write their answers with `json!`, in the shapes of DeerFlow's API; a type for each would say everything
-//! twice. The notation has the keys of every answer: `{id: string, title?: string|null, files: [File], more: any}`.
-//! A name with a capital refers to a type of [`NAMED`]; `?` behind a key makes it optional, `|` joins alternatives.
+//! The type of most answers is that of their handler. Some handlers write their answers with `json!`, in the shapes of
+//! DeerFlow's API. The notation has the keys of such an answer: `{id: string, title?: string|null, files: [File], more: any}`.
+//! A name with a capital refers to a component of the document; `?` behind a key makes it optional, `|` joins alternatives.
 //! An object may have further keys.
 
 use serde_json::{Map, Value, json};
 
 /// Types with a name, which become components of the document.
 pub(super) const NAMED: &[(&str, &str)] = &[
-    ("Done", "{success: boolean, message?: string}"),
-    ("Notice", "{message: string}"),
     ("Accepted", "{duplicate: boolean}"),
-    (
-        "Thread",
-        "{thread_id: string, status: string, created_at: string, updated_at: string, metadata: object, \
-         assistant_id: string|null, channel: string|null, config: object, values: object, read_only: boolean}",
-    ),
     (
         "ThreadState",
         "{values: object, next: [string], tasks: [object], metadata: object, created_at: string, checkpoint: object, \
@@ -34,50 +27,12 @@ pub(super) const NAMED: &[(&str, &str)] = &[
         "{run_id: string|null, seq: integer, event_type: string, category: string, content: any, metadata: object}",
     ),
     (
-        "Approval",
-        "{id: string, run_id: string, call_id: string, tool: string, request: string, whole: string|null, \
-         asked_at: string, deadline: string, status: string, decided_by: string|null, decided_at: string|null}",
-    ),
-    (
-        "Feedback",
-        "{feedback_id: string, run_id: string, thread_id: string, rating: integer, comment: string|null}",
-    ),
-    (
-        "Model",
-        "{name: string, model: string, display_name: string|null, description: string|null, \
-         supports_thinking: boolean, supports_reasoning_effort: boolean}",
-    ),
-    (
-        "Assistant",
-        "{assistant_id: string, graph_id: string, name: string, config: object, metadata: object, \
-         description: string|null, created_at: string, updated_at: string, version: integer}",
-    ),
-    (
-        "Agent",
-        "{name: string, description: string, model: string|null, tool_groups: [string]|null, skills: [string]|null, \
-         soul: string, model_settings: any, thinking_enabled: any, reasoning_effort: any}",
-    ),
-    (
-        "Skill",
-        "{name: string, description: string, license: string|null, category: string, enabled: boolean, \
-         editable: boolean, content?: string}",
-    ),
-    (
         "Memory",
         "{version: string, revision: integer, lastUpdated: string, user: object, history: object, facts: [object]}",
-    ),
-    ("Servers", "{mcp_servers: object}"),
-    (
-        "File",
-        "{filename: string, size: integer|string, path: string, virtual_path: string, artifact_url: string}",
     ),
     (
         "Account",
         "{id: string, email: string, system_role: string, needs_setup: boolean, oauth_provider: string|null, created_at?: string}",
-    ),
-    (
-        "Connect",
-        "{provider: string, mode: string, url: string|null, code: string, instruction: string, expires_in: integer}",
     ),
     (
         "Token",
@@ -139,7 +94,7 @@ impl ShapeReader<'_> {
         match word.as_str() {
             "any" => Ok(json!({})),
             "string" | "integer" | "number" | "boolean" | "object" | "null" => Ok(json!({ "type": word })),
-            name if NAMED.iter().any(|(known, _)| *known == name) => {
+            name if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
                 Ok(json!({ "$ref": format!("#/components/schemas/{name}") }))
             }
             other => Err(format!("`{other}` is no type")),

@@ -1,7 +1,7 @@
 //! State of a login under way, in a signed cookie of the browser that began it. The answer has to match it. Nothing is
 //! stored here.
 
-use super::super::{
+use crate::auth::{
     cookies::{self, cookie},
     session::SessionKey,
 };

@@ -1,0 +1,58 @@
+//! The audit log of sandboxes, for the operator.
+
+use crate::{ApiError, GatewayState, Json, Query};
+use pudu_client::{
+    base::ThreadId,
+    killed,
+    store::{AuditEntry, StoreError},
+};
+use pudu_kit::clock;
+use pudu_people::names::PeopleNames;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Default and maximum number of listed entries.
+const DEEDS: (u32, u32) = (100, 1000);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct AuditQuery {
+    limit: Option<u32>,
+    thread: Option<String>,
+}
+
+/// Lists the newest entries, the newest first.
+pub(crate) async fn list(
+    gateway: GatewayState,
+    Query(asked): Query<AuditQuery>,
+) -> Result<Json<Value>, ApiError> {
+    let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
+    let thread: Option<ThreadId> = asked.thread.map(Into::into);
+    let db = gateway.db();
+    let read = async { Ok((db.audit_entries(thread.as_ref(), most).await?, PeopleNames::read(&db).await?)) };
+    let (entries, names) = read.await.map_err(|error: StoreError| {
+        tracing::error!(%error, "failed to read audit");
+        ApiError::internal("that could not be read just now")
+    })?;
+    let entries: Vec<Value> = entries.iter().map(|entry| told(entry, &names)).collect();
+    Ok(Json(json!({ "deeds": entries })))
+}
+
+/// Writes an audit entry in the API's format.
+pub fn told(entry: &AuditEntry, names: &PeopleNames) -> Value {
+    let killed = entry.code.and_then(killed);
+    json!({
+        "at": clock::text(entry.at),
+        "thread": entry.thread,
+        "run": entry.run,
+        "account": entry.account,
+        "person": entry.person,
+        "name": names.name(&entry.account, &entry.person),
+        "action": entry.action,
+        "detail": entry.detail,
+        "verdict": names.verdict(&entry.account, &entry.verdict),
+        "code": entry.code.filter(|_| killed.is_none()),
+        "killed": killed,
+        "ended": entry.ended.map(clock::text),
+    })
+}

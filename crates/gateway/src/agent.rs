@@ -1,0 +1,134 @@
+//! The agent's parts: custom agents, assistants, models, skills and MCP servers.
+
+mod agents;
+mod assist;
+mod assistants;
+mod mcp;
+mod mcp_edit;
+mod models;
+mod skills;
+
+pub(crate) use agents::enabled;
+
+use crate::{
+    GatewayState,
+    auth::admit,
+    openapi::{RouteAccess, Routes, get, post, put, says},
+};
+use axum::middleware;
+
+/// Returns the routes that answer below two prefixes.
+pub(crate) fn routes() -> Routes {
+    model_routes().merge(assistant_routes()).merge(skill_routes()).merge(mcp_routes())
+}
+
+fn model_routes() -> Routes {
+    Routes::new("models")
+        .at("/models", get(models::list, "Lists the models."))
+        .at("/models/{name}", get(models::show, "Shows a model."))
+        .at("/features", get(models::features, "Tells which parts are switched on."))
+        .at("/suggestions/config", get(assist::config, "Tells whether questions are suggested."))
+        .at("/threads/{thread}/suggestions", post(assist::suggest, "Suggests questions that may follow."))
+        .at("/input-polish", post(assist::polish, says("Words a text anew.").fails(&[404])))
+}
+
+fn assistant_routes() -> Routes {
+    Routes::new("assistants")
+        .at("/assistants/search", post(assistants::search, says("Finds assistants.").gives("[Assistant]")))
+        .at("/assistants/count", post(assistants::count, "Counts assistants."))
+        .at(
+            "/assistants/{assistant}",
+            get(assistants::show, "Shows an assistant.")
+                .patch(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404]))
+                .delete(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404])),
+        )
+        .at("/assistants/{assistant}/graph", get(assistants::graph, "Shows an empty graph of an assistant."))
+        .at(
+            "/assistants/{assistant}/subgraphs",
+            get(
+                assistants::subgraphs,
+                says("Shows the subgraphs of an assistant, which has none.").gives("object"),
+            ),
+        )
+        .at(
+            "/assistants/{assistant}/subgraphs/{namespace}",
+            get(
+                assistants::subgraph,
+                says("Shows a subgraph of an assistant, which has none.").gives("object"),
+            ),
+        )
+        .at(
+            "/assistants/{assistant}/schemas",
+            get(assistants::schemas, "Shows empty schemas of an assistant."),
+        )
+}
+
+/// Returns the routes of skills. Each handler checks that the caller is an administrator.
+fn skill_routes() -> Routes {
+    Routes::new("skills")
+        .at(
+            "/skills/{name}",
+            put(skills::switch, "Switches a skill on or off.").get(skills::show, "Shows a skill."),
+        )
+        .at("/skills/reload", post(skills::reload, "Reads the skills anew."))
+        .at(
+            "/skills/custom/{name}",
+            get(skills::show_custom, "Shows a skill with its text.")
+                .put(skills::write_custom, says("Writes a skill's text anew.").fails(&[409]))
+                .delete(skills::remove_custom, says("Deletes a skill.").fails(&[409])),
+        )
+}
+
+/// Returns the routes of MCP servers. Each handler checks that the caller is an administrator.
+fn mcp_routes() -> Routes {
+    Routes::new("MCP servers")
+        .at(
+            "/mcp/config",
+            get(mcp::show, "Shows the MCP servers without secrets.")
+                .put(mcp::replace, says("Replaces the MCP servers.").fails(&[409]))
+                .patch(mcp::switch, says("Switches an MCP server on or off.").fails(&[404, 409])),
+        )
+        .at("/mcp/cache/reset", post(mcp::reset, "Connects all MCP servers anew."))
+}
+
+/// Returns the route that lists the skills, with the whole address.
+pub(crate) fn skill_list_routes() -> Routes {
+    Routes::new("skills").at("/api/skills", get(skills::list, "Lists the skills."))
+}
+
+/// Returns the routes of skills for administrators, with the whole address.
+pub(crate) fn operator_routes() -> Routes {
+    Routes::new("skills")
+        .at(
+            "/api/skills/install",
+            post(skills::install, says("Installs a skill from a thread's files.").fails(&[403, 404, 409])),
+        )
+        .at("/api/skills/custom", get(skills::custom, "Lists the skills that can be changed."))
+        .at("/api/skills/custom/{name}/history", get(skills::history, "Lists the changes of a skill."))
+        .at(
+            "/api/skills/custom/{name}/rollback",
+            post(skills::rollback, says("Brings a skill back as it was before a change.").fails(&[409])),
+        )
+}
+
+/// Returns the routes of custom agents, which an operator may switch on, with the whole address.
+pub(crate) fn agent_routes(gateway: &GatewayState) -> Routes {
+    let owner = middleware::from_fn_with_state(gateway.clone(), admit::owner);
+    let writing = Routes::new("agents")
+        .at("/api/agents", post(agents::create, says("Makes an agent.").fails(&[409])))
+        .at(
+            "/api/agents/{name}",
+            put(agents::update, "Changes an agent.")
+                .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
+        )
+        .admitted(RouteAccess::Known, owner);
+    Routes::new("agents")
+        .at("/api/agents", get(agents::list, "Lists the custom agents."))
+        .at(
+            "/api/agents/check",
+            get(agents::check, says("Tells whether a name is available.").fails(&[409, 422])),
+        )
+        .at("/api/agents/{name}", get(agents::show, says("Shows an agent.").fails(&[422])))
+        .merge(writing)
+        .behind(middleware::from_fn_with_state(gateway.clone(), enabled))
+}

@@ -1,0 +1,316 @@
+//! Custom agents: which there are, making, changing and taking them away. Shapes are DeerFlow's.
+//!
+//! The whole API is off unless `agents_api.enabled`. Administrators make and change shared agents. Other users find those,
+//! and make and change agents of their own.
+
+use crate::{ApiError, Caller, Created, GatewayState, Json, Query};
+use axum::{
+    extract::{Path, Request},
+    http::StatusCode,
+    middleware::Next,
+    response::Response,
+};
+use pudu_client::{
+    agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options},
+    base::{Sampling, Thinking},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+/// Lets through where the operator switched this on.
+pub(crate) async fn enabled(
+    gateway: GatewayState,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if !gateway.config().agents_api {
+        let why = "the agents API is off; `agents_api: {enabled: true}` in config.yaml switches it on";
+        return Err(ApiError::forbidden(why));
+    }
+    Ok(next.run(request).await)
+}
+
+/// The agents that a user finds.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ListedAgents {
+    agents: Vec<ShownAgent>,
+    /// Agents that cannot be used.
+    broken: Vec<UnusableAgent>,
+}
+
+/// A custom agent.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Agent")]
+pub(crate) struct ShownAgent {
+    name: String,
+    description: String,
+    /// Its model; the default one if null.
+    model: Option<String>,
+    /// The groups of its tools; all if null.
+    tool_groups: Option<Vec<String>>,
+    /// Its skills; all if null.
+    skills: Option<Vec<String>>,
+    /// What it is told about itself.
+    soul: String,
+    model_settings: Value,
+    thinking_enabled: Value,
+    reasoning_effort: Value,
+}
+
+/// An agent that cannot be used, and why.
+#[derive(Serialize, JsonSchema)]
+struct UnusableAgent {
+    name: String,
+    detail: String,
+}
+
+/// Lists the agents that the caller finds, by name.
+pub(crate) async fn list(gateway: GatewayState, caller: Caller) -> Json<ListedAgents> {
+    let roster = gateway.client().roster(Some(&caller.user)).await;
+    let broken = roster.broken.iter();
+    Json(ListedAgents {
+        agents: roster.agents.iter().map(ShownAgent::from).collect(),
+        broken: broken
+            .map(|broken| UnusableAgent { name: broken.name.clone(), detail: broken.why.clone() })
+            .collect(),
+    })
+}
+
+/// A name to look at.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct AgentNameQuery {
+    name: String,
+}
+
+/// Whether an agent of a name can be made.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct NameAvailability {
+    available: bool,
+    /// The name as it would be stored.
+    name: String,
+}
+
+/// Answers whether an agent of a name can be made.
+pub(crate) async fn check(
+    gateway: GatewayState,
+    caller: Caller,
+    Query(AgentNameQuery { name }): Query<AgentNameQuery>,
+) -> Result<Json<NameAvailability>, ApiError> {
+    let name = normal(&name)?;
+    let wanted = name.clone();
+    let vacant = work(&gateway, &caller, move |agents| agents.vacant(&wanted)).await;
+    Ok(Json(NameAvailability { available: vacant.is_ok(), name }))
+}
+
+/// Shows one agent.
+pub(crate) async fn show(
+    gateway: GatewayState,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<ShownAgent>, ApiError> {
+    let found = work(&gateway, &caller, move |agents| agents.find(&name)).await?;
+    Ok(Json(ShownAgent::from(&found)))
+}
+
+/// An agent to make.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewAgent {
+    name: String,
+    #[serde(default)]
+    description: String,
+    model: Option<String>,
+    tool_groups: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+    #[serde(default)]
+    soul: String,
+    #[serde(default)]
+    model_settings: Value,
+    #[serde(default)]
+    thinking_enabled: Value,
+    #[serde(default)]
+    reasoning_effort: Value,
+}
+
+/// Makes an agent: a shared one for an administrator, or else one of the caller's own.
+pub(crate) async fn create(
+    gateway: GatewayState,
+    caller: Caller,
+    Json(request): Json<NewAgent>,
+) -> Result<Created<ShownAgent>, ApiError> {
+    let NewAgent { name, description: about, model, tool_groups, skills, soul, .. } = request;
+    let options = [request.model_settings, request.thinking_enabled, request.reasoning_effort];
+    let (thinking, sampling) = read_options(&OPTIONS.map(str::to_owned).into_iter().zip(options).collect())
+        .map_err(ApiError::invalid)?;
+    check_model(&gateway, model.as_deref())?;
+    check_parts(&gateway, &caller, tool_groups.as_deref(), skills.as_deref()).await?;
+    let profile = AgentProfile { about, model, thinking, sampling, tool_groups, skills, soul };
+    let made = work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await?;
+    Ok(Created(ShownAgent::from(&made)))
+}
+
+/// Change of an agent. A missing key keeps its value; null means all or the default. Unknown keys are refused, because
+/// a misspelt key would leave an agent with more than it should have.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    description: Option<String>,
+    #[serde(default, deserialize_with = "there")]
+    model: Option<Option<String>>,
+    #[serde(default, deserialize_with = "there")]
+    tool_groups: Option<Option<Vec<String>>>,
+    #[serde(default, deserialize_with = "there")]
+    skills: Option<Option<Vec<String>>>,
+    soul: Option<String>,
+    #[serde(default, deserialize_with = "there")]
+    model_settings: Option<Option<Value>>,
+    #[serde(default, deserialize_with = "there")]
+    thinking_enabled: Option<Option<Value>>,
+    #[serde(default, deserialize_with = "there")]
+    reasoning_effort: Option<Option<Value>>,
+}
+
+/// Keys of how an agent's model thinks and answers.
+const OPTIONS: [&str; 3] = ["model_settings", "thinking_enabled", "reasoning_effort"];
+
+impl Edit {
+    /// Returns the thinking and sampling options. Options that the edit does not set keep their values.
+    fn options(&self, now: &AgentProfile) -> Result<(Option<Thinking>, Sampling), String> {
+        let said = [&self.model_settings, &self.thinking_enabled, &self.reasoning_effort];
+        // Only an effort can mean that it thinks.
+        let is_off = matches!(&self.thinking_enabled, Some(Some(Value::Bool(false))));
+        let each = OPTIONS.iter().zip(said).zip(settings(now)).map(|((key, said), now)| {
+            let now = if *key == "reasoning_effort" && is_off { Value::Null } else { now };
+            ((*key).to_owned(), said.clone().map_or(now, |said| said.unwrap_or(Value::Null)))
+        });
+        read_options(&each.collect())
+    }
+}
+
+/// Distinguishes null from a missing key.
+fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(value).map(Some)
+}
+
+/// Changes an agent, from its next run on.
+pub(crate) async fn update(
+    gateway: GatewayState,
+    caller: Caller,
+    Path(name): Path<String>,
+    Json(edit): Json<Edit>,
+) -> Result<Json<ShownAgent>, ApiError> {
+    let Edit { description, model, tool_groups, skills, soul, .. } = &edit;
+    check_model(&gateway, model.as_ref().and_then(Option::as_deref))?;
+    let (wanted_groups, wanted_skills) =
+        (tool_groups.as_ref().and_then(Option::as_deref), skills.as_ref().and_then(Option::as_deref));
+    check_parts(&gateway, &caller, wanted_groups, wanted_skills).await?;
+    let change = AgentChange {
+        about: description.clone(),
+        model: model.clone(),
+        tool_groups: tool_groups.clone(),
+        skills: skills.clone(),
+        soul: soul.clone(),
+        ..AgentChange::default()
+    };
+    let updated = work(&gateway, &caller, move |agents| {
+        let now = agents.find(&name)?.profile;
+        let (thinking, sampling) = edit.options(&now).map_err(AgentError::Wrong)?;
+        agents.update(&name, AgentChange { thinking: Some(thinking), sampling: Some(sampling), ..change })
+    });
+    Ok(Json(ShownAgent::from(&updated.await?)))
+}
+
+/// Takes an agent away.
+pub(crate) async fn remove(
+    gateway: GatewayState,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    work(&gateway, &caller, move |agents| agents.remove(&name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses an unknown model.
+fn check_model(gateway: &GatewayState, wanted: Option<&str>) -> Result<(), ApiError> {
+    let models = gateway.client().models();
+    match wanted.filter(|wanted| !models.iter().any(|model| model.name == **wanted)) {
+        Some(unknown) => Err(ApiError::invalid(format!("there is no model `{unknown}`"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses unknown tool groups and skills: an agent with them has less than its creator expects.
+async fn check_parts(
+    gateway: &GatewayState,
+    caller: &Caller,
+    groups: Option<&[String]>,
+    skills: Option<&[String]>,
+) -> Result<(), ApiError> {
+    let client = gateway.client();
+    if let Some(why) = client.unknown_groups(groups.unwrap_or_default()).into_iter().next() {
+        return Err(ApiError::invalid(why));
+    }
+    let catalog = client.catalog_of(&caller.user).await;
+    match skills.unwrap_or_default().iter().find(|name| catalog.get(name).is_none()) {
+        Some(unknown) => Err(ApiError::invalid(format!("there is no skill `{unknown}`"))),
+        None => Ok(()),
+    }
+}
+
+/// Works on agents where it may block.
+async fn work<T: Send + 'static>(
+    gateway: &GatewayState,
+    caller: &Caller,
+    work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
+) -> Result<T, AgentError> {
+    let agents = gateway.client().agents_of(Some(&caller.user), caller.is_admin());
+    tokio::task::spawn_blocking(move || work(agents)).await.unwrap_or_else(|error| {
+        Err(AgentError::Io { path: "agents".into(), why: std::io::Error::other(error) })
+    })
+}
+
+/// Writes how an agent's model thinks and answers, by [`OPTIONS`].
+fn settings(profile: &AgentProfile) -> [Value; 3] {
+    let Sampling { temperature, max_tokens } = profile.sampling;
+    let settings = match (temperature, max_tokens) {
+        (None, None) => Value::Null,
+        _ => json!({ "temperature": temperature, "max_tokens": max_tokens }),
+    };
+    let thinks = profile.thinking.map(|thinking| thinking != Thinking::Off);
+    [settings, json!(thinks), json!(profile.thinking.and_then(Thinking::effort))]
+}
+
+impl From<&CustomAgent> for ShownAgent {
+    fn from(custom: &CustomAgent) -> Self {
+        let profile = &custom.profile;
+        let [model_settings, thinking_enabled, reasoning_effort] = settings(profile);
+        Self {
+            name: custom.name.clone(),
+            description: profile.about.clone(),
+            model: profile.model.clone(),
+            tool_groups: profile.tool_groups.clone(),
+            skills: profile.skills.clone(),
+            soul: profile.soul.trim_end().to_owned(),
+            model_settings,
+            thinking_enabled,
+            reasoning_effort,
+        }
+    }
+}
+
+impl From<AgentError> for ApiError {
+    fn from(error: AgentError) -> Self {
+        let status = match error {
+            AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            AgentError::Unknown(_) => StatusCode::NOT_FOUND,
+            AgentError::Shared(_) => StatusCode::FORBIDDEN,
+            AgentError::Exists(_)
+            | AgentError::Broken { .. }
+            | AgentError::Legacy(_)
+            | AgentError::Full(_) => StatusCode::CONFLICT,
+            AgentError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.public_message())
+    }
+}

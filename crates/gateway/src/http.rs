@@ -1,0 +1,92 @@
+//! What all routes share: bodies, queries, errors, limits and connections; and routes about the server itself.
+
+mod answers;
+pub(crate) mod body_limit;
+pub(crate) mod cors;
+pub(crate) mod errors;
+pub(crate) mod failures;
+pub(crate) mod file;
+pub(crate) mod guests;
+pub(crate) mod health;
+pub(crate) mod ignored;
+pub(crate) mod json;
+pub(crate) mod paced;
+mod query;
+pub(crate) mod serve;
+pub(crate) mod unsupported;
+pub(crate) mod urlencoded;
+mod webhook;
+pub(crate) mod wrong_value;
+
+pub(crate) use {
+    answers::{Confirmation, Created, NoticeAnswer, Scrubbed},
+    errors::ApiError,
+    json::{Form, Json},
+    query::Query,
+};
+
+use crate::openapi::{Routes, get, post, says};
+use unsupported::Part;
+
+/// Facts of readiness.
+const READY: &str = "{ready: boolean, store: boolean, inbox_has_room: boolean, full: [string], model: boolean, draining: boolean, away: [string], channels: object}";
+
+/// Returns LangGraph's routes about the server itself.
+pub(crate) fn server_routes() -> Routes {
+    Routes::new("daemon")
+        .at("/ok", get(health::ok, "Reports that the server answers."))
+        .at("/info", get(health::info, "Returns the version and the optional parts of LangGraph's API."))
+}
+
+/// Returns the routes by which probes look at the process, with the whole address.
+pub(crate) fn probe_routes() -> Routes {
+    Routes::new("daemon").at("/health", get(health::health, "Reports that the process is alive.")).at(
+        "/ready",
+        get(health::ready, says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY)),
+    )
+}
+
+/// Returns the routes of requests with a proof of their own, a secret or a signature, which may use any name of this
+/// machine.
+pub(crate) fn proved_routes() -> Routes {
+    Routes::new("daemon")
+        .at(
+            "/api/webhooks/{platform}/{account}",
+            post(
+                webhook::take,
+                says("Receives a platform's events.").sends(200, "*/*").fails(&[400, 401, 408, 413, 429]),
+            ),
+        )
+        .at(
+            "/files/{token}",
+            get(file::linked, says("Fetches a file by a signed link.").sends_file().sends(404, "text/plain")),
+        )
+}
+
+/// Returns the routes of parts that pudu does not have, which say so.
+pub(crate) fn unsupported_routes() -> Routes {
+    Routes::new("")
+        .missing("/integrations/lark/{*rest}", Part::Lark)
+        .missing("/webhooks/github", Part::GithubEvents)
+        .missing("/scheduled-tasks", Part::Schedules)
+        .missing("/scheduled-tasks/{*rest}", Part::Schedules)
+        .missing("/threads/{thread}/scheduled-tasks", Part::Schedules)
+        .missing("/threads/{thread}/mcp-tasks", Part::McpTasks)
+        .missing("/threads/{thread}/mcp-tasks/{*rest}", Part::McpTasks)
+        .missing("/threads/{thread}/browser/{*rest}", Part::Browser)
+        .missing("/threads/{thread}/runs/crons", Part::Crons)
+        .missing("/runs/crons", Part::Crons)
+        .missing("/runs/crons/{*rest}", Part::Crons)
+        .missing("/console/{*rest}", Part::Console)
+        .missing("/store/{*rest}", Part::Store)
+        .missing("/channels/{name}/runtime-config", Part::RuntimeConfig)
+        .missing("/assistants", Part::OwnAssistants)
+        .missing("/assistants/{assistant}/latest", Part::OwnAssistants)
+        .missing("/assistants/{assistant}/versions", Part::OwnAssistants)
+        .missing("/runs/batch", Part::Batches)
+        .missing("/runs/cancel", Part::Batches)
+        .missing("/threads/prune", Part::Prune)
+        .missing("/threads/{thread}/stream", Part::ThreadStreams)
+        .missing("/threads/{thread}/stream/{*rest}", Part::ThreadStreams)
+        .missing("/threads/{thread}/commands", Part::ThreadStreams)
+}

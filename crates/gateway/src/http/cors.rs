@@ -1,0 +1,25 @@
+//! Pages of other origins that the operator has named: browsers let them read answers.
+
+use super::ignored;
+use crate::threads::search;
+use axum::http::{HeaderName, HeaderValue, header};
+use std::time::Duration;
+use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
+
+/// Browsers ask again after this time.
+const MAX_AGE: Duration = Duration::from_secs(600);
+/// Headers that scripts of such pages may read.
+const EXPOSED: [HeaderName; 5] =
+    [header::CONTENT_LOCATION, header::LOCATION, ignored::HEADER, search::NEXT_PAGE, search::NEXT_CURSOR];
+
+/// Returns the layer that answers for these origins; `None` if there are none.
+pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    let layer = CorsLayer::new()
+        .allow_credentials(true)
+        .allow_methods(AllowMethods::mirror_request())
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(EXPOSED)
+        .max_age(MAX_AGE);
+    (!origins.is_empty()).then(|| layer.allow_origin(AllowOrigin::list(origins)))
+}

@@ -1,0 +1,102 @@
+//! Whether the daemon lives, and whether it can do its work.
+
+use super::json::Json;
+use crate::GatewayState;
+use axum::http::StatusCode;
+use pudu_channels::HealthState;
+use pudu_dispatch::local;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The state of the process.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProcessHealth {
+    /// Always `healthy`.
+    status: &'static str,
+    service: &'static str,
+    uptime_seconds: u64,
+}
+
+/// Answers that the process lives.
+pub(crate) async fn health(gateway: GatewayState) -> Json<ProcessHealth> {
+    let uptime_seconds = gateway.0.started.elapsed().as_secs();
+    Json(ProcessHealth { status: "healthy", service: "pudu", uptime_seconds })
+}
+
+/// Confirmation that LangGraph's server answers.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ServerOk {
+    ok: bool,
+}
+
+/// Answers as LangGraph's server does.
+pub(crate) async fn ok() -> Json<ServerOk> {
+    Json(ServerOk { ok: true })
+}
+
+/// The version of the server and the optional parts of LangGraph's API.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ServerInfo {
+    service: &'static str,
+    version: &'static str,
+    flags: ServerFlags,
+}
+
+/// Whether the server has each optional part.
+#[derive(Serialize, JsonSchema)]
+struct ServerFlags {
+    assistants: bool,
+    crons: bool,
+    langsmith: bool,
+}
+
+/// Returns the version, and which of LangGraph's optional parts there are.
+pub(crate) async fn info() -> Json<ServerInfo> {
+    let flags = ServerFlags { assistants: true, crons: false, langsmith: false };
+    Json(ServerInfo { service: "pudu", version: env!("CARGO_PKG_VERSION"), flags })
+}
+
+/// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is
+/// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
+/// daemon would take it from all the others.
+pub(crate) async fn ready(gateway: GatewayState) -> (StatusCode, Json<Value>) {
+    let shared = &gateway.0.shared;
+    let store = shared.db.ping().await.is_ok();
+    let model = !shared.client.models().is_empty();
+    let draining = shared.drain.is_cancelled();
+    let mut channels = serde_json::Map::new();
+    let (mut there, mut away, mut full) = (0, Vec::new(), Vec::new());
+    for (name, account) in shared.accounts.all() {
+        let state = account.channel().health().state;
+        channels.insert(name.clone(), json!(state));
+        if shared.inbox.is_full(&name) {
+            full.push(name.clone());
+        }
+        match state {
+            // The page is this process: it says nothing of platforms.
+            _ if name == local::ACCOUNT => {}
+            HealthState::Ready => there += 1,
+            _ => away.push(name),
+        }
+    }
+    let platforms = channels.keys().filter(|name| *name != local::ACCOUNT);
+    let room = match platforms.clone().count() {
+        0 => full.is_empty(),
+        _ => platforms.clone().any(|name| !full.contains(name)),
+    };
+    let connected = there > 0 || away.is_empty();
+    let ready = store && room && model && connected && !draining;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let facts = json!({
+        "ready": ready,
+        "store": store,
+        "inbox_has_room": room,
+        "full": full,
+        "model": model,
+        "draining": draining,
+        "away": away,
+        "channels": channels,
+    });
+    (status, Json(facts))
+}

@@ -1,0 +1,242 @@
+//! Accepts a limited number of connections, and none that is silent for long. A connection for which there is no room
+//! takes the place of one that has proved nothing yet; if there is none, it is refused, and can still ask whether the
+//! daemon is alive.
+
+use super::{
+    guests::{Guests, Visitor},
+    json::Json,
+};
+use axum::{
+    Extension, Router,
+    extract::{ConnectInfo, Request},
+    http::{StatusCode, header::RETRY_AFTER},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::Layer;
+
+/// Maximum number of open connections.
+const MAX_CONNECTIONS: usize = 4096;
+/// Divisor of the process's limit of open files: connections have at most this part.
+const SHARE_OF_FILES: usize = 2;
+/// Limit of open files that the process requests, if it may: for its connections and as many other files.
+const WANTED_FILES: u64 = 16_384;
+/// Number of further connections that are refused with an answer; more wait until such a place is free.
+const SPARE: usize = 32;
+/// Divisor of the connection limit: the part that one address has at most, as long as it proves nothing.
+const SHARE: usize = 2;
+/// The time within which a connection that was sent away is gone.
+const LEAVING: Duration = Duration::from_millis(500);
+/// A request's head comes within this time, or its connection is closed.
+const HEAD: Duration = Duration::from_secs(10);
+/// Timeout for a request's head on a connection for which there is no room.
+const HASTE: Duration = Duration::from_secs(1);
+/// Delay after a failed accept, usually for want of files.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Minimum interval of log lines about missing room.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Serves until `stop`, then lets requests at work finish.
+pub(crate) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
+    let most = MAX_CONNECTIONS.min(open_files() / SHARE_OF_FILES);
+    serve_within(listener, app, stop, ConnectionLimit::new(most, SPARE)).await;
+}
+
+/// Raises the number of files that the process may have open as far as it may, and returns it.
+fn open_files() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(WANTED_FILES).min(WANTED_FILES);
+    let now = current.unwrap_or(u64::MAX);
+    let raised =
+        now < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
+    usize::try_from(if raised { wanted } else { now }).unwrap_or(usize::MAX)
+}
+
+async fn serve_within(
+    listener: TcpListener,
+    app: Router,
+    stop: CancellationToken,
+    mut room: ConnectionLimit,
+) {
+    let (tasks, graceful) = (TaskTracker::new(), GracefulShutdown::new());
+    let guests = room.guests.clone();
+    let full = app.clone().layer(middleware::from_fn(refuse));
+    while let Some(taken) = stop.run_until_cancelled(room.accept(&listener)).await {
+        let Taken { stream, peer, place, spare } = taken;
+        let (app, patience) = if spare { (&full, HASTE) } else { (&app, HEAD) };
+        // Where both versions are spoken, the first bytes are waited for without end.
+        let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
+        // A refused connection has no place to give up.
+        let (visitor, guest) = if spare { Guests::new(1).enter(peer.ip()) } else { guests.enter(peer.ip()) };
+        // Around the whole router: `Router::layer` would box each route again for each connection.
+        let app = (Extension(ConnectInfo(peer)), Extension::<Visitor>(visitor)).layer(app.clone());
+        let connection =
+            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).into_owned();
+        let watched = graceful.watch(connection);
+        tasks.spawn(async move {
+            // A peer may leave in any way, unless another connection needs the place.
+            guest.asked_to_leave().run_until_cancelled(watched).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+/// Answers one question only.
+async fn refuse(request: Request, next: Next) -> Response {
+    if request.uri().path() == "/health" {
+        return next.run(request).await;
+    }
+    let told = Json(json!({ "detail": "too many connections are open: try again in a moment" }));
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], told).into_response()
+}
+
+/// How many connections there may be.
+struct ConnectionLimit {
+    usual: Arc<Semaphore>,
+    spare: Arc<Semaphore>,
+    guests: Guests,
+    told: Option<Instant>,
+}
+
+/// A connection, and its place.
+struct Taken {
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: OwnedSemaphorePermit,
+    spare: bool,
+}
+
+impl ConnectionLimit {
+    fn new(most: usize, spare: usize) -> Self {
+        let (usual, spare) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(spare)));
+        Self { usual, spare, guests: Guests::new(most / SHARE), told: None }
+    }
+
+    /// Waits for a connection, and for a place to answer it.
+    async fn accept(&mut self, listener: &TcpListener) -> Taken {
+        let place = self.place().await;
+        let (stream, peer) = accept(listener).await;
+        self.guests.keep_share(peer.ip());
+        let (place, spare) = match place {
+            ConnectionSlot::Usual(place) => (place, false),
+            ConnectionSlot::Spare(spare) => match self.vacated().await {
+                Some(place) => (place, false),
+                None => (spare, true),
+            },
+        };
+        if spare {
+            self.tell();
+        }
+        Taken { stream, peer, place, spare }
+    }
+
+    /// Returns a place that was left meanwhile, or that a connection without proof gives up.
+    async fn vacated(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = self.usual.clone().try_acquire_owned() {
+            return Some(place);
+        }
+        if !self.guests.send_one_away() {
+            return None;
+        }
+        tokio::time::timeout(LEAVING, self.usual.clone().acquire_owned()).await.ok()?.ok()
+    }
+
+    async fn place(&self) -> ConnectionSlot {
+        // The semaphores are never closed.
+        tokio::select! {
+            biased;
+            Ok(place) = self.usual.clone().acquire_owned() => ConnectionSlot::Usual(place),
+            Ok(place) = self.spare.clone().acquire_owned() => ConnectionSlot::Spare(place),
+            else => std::future::pending().await,
+        }
+    }
+
+    fn tell(&mut self) {
+        if self.told.is_none_or(|told| told.elapsed() >= MINUTE) {
+            self.told = Some(Instant::now());
+            tracing::warn!("refusing connections: too many are open");
+        }
+    }
+}
+
+enum ConnectionSlot {
+    Usual(OwnedSemaphorePermit),
+    Spare(OwnedSemaphorePermit),
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Frames are small, and each is wanted at once. It fails where the peer has left.
+                let _ = stream.set_nodelay(true);
+                return (stream, peer);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to accept connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use pudu_client::net::{self, reqwest};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    async fn ask(place: SocketAddr, path: &str) -> reqwest::Response {
+        net::client().unwrap().get(format!("http://{place}{path}")).send().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_there_is_no_room_is_told_so_and_the_daemon_still_says_that_it_lives() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (place, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let proved = |Extension(visitor): Extension<Visitor>| async move { visitor.prove() };
+        let app = Router::new()
+            .route("/", get(|| async { "page" }))
+            .route("/prove", get(proved))
+            .route("/health", get(|| async { "well" }));
+        let server = tokio::spawn(serve_within(listener, app, stop.clone(), ConnectionLimit::new(2, 1)));
+        let mut idle = Vec::new();
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect(place).await.unwrap();
+            stream.write_all(b"GET /prove HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            assert_ne!(stream.read(&mut [0; 100]).await.unwrap(), 0);
+            idle.push(stream);
+        }
+        for _ in 0..3 {
+            let told = ask(place, "/").await;
+            assert_eq!(
+                (told.status().as_u16(), &told.headers()["retry-after"]),
+                (503, &"1".parse().unwrap())
+            );
+            assert_eq!(told.headers()["connection"], "close");
+            assert_eq!(ask(place, "/health").await.text().await.unwrap(), "well");
+        }
+        drop(idle);
+        while ask(place, "/").await.status().as_u16() != 200 {}
+        stop.cancel();
+        server.await.unwrap();
+    }
+}

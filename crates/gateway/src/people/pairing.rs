@@ -1,0 +1,88 @@
+//! People who are known to an account by a code, and codes for new ones.
+
+use crate::{ApiError, Confirmation, GatewayState, Json};
+use axum::extract::Path;
+use pudu_dispatch::GOOD_FOR;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A code that links a person of a chat.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Connect")]
+pub(crate) struct ConnectCode {
+    pub(crate) provider: String,
+    /// `binding_code`, or `deep_link` if a link opens the chat.
+    pub(crate) mode: &'static str,
+    pub(crate) url: Option<String>,
+    pub(crate) code: String,
+    /// What the person does with it.
+    pub(crate) instruction: String,
+    /// Time for which it is valid, in seconds.
+    pub(crate) expires_in: u64,
+}
+
+/// Makes a code by which one person can connect.
+pub(crate) async fn connect(gateway: &GatewayState, name: &str) -> Result<ConnectCode, ApiError> {
+    let shared = &gateway.0.shared;
+    let account = shared.accounts.get(name);
+    let account = account.ok_or_else(|| ApiError::not_found(format!("there is no account `{name}`")))?;
+    if !account.policy().access.pairing {
+        let why = format!("set `channels.{name}.pairing: true` first: without it a code opens nothing");
+        return Err(ApiError::conflict(why));
+    }
+    let Some(code) = shared.offer_code(name).await.map_err(|error| failed(&error))? else {
+        return Err(ApiError::too_many("too many codes are unused; they go after ten minutes"));
+    };
+    let url = account.channel().connect_link(&code);
+    Ok(ConnectCode {
+        provider: account.channel().platform().to_owned(),
+        mode: if url.is_some() { "deep_link" } else { "binding_code" },
+        url,
+        instruction: format!("Send this to the bot: /connect {code}"),
+        code,
+        expires_in: GOOD_FOR.as_secs(),
+    })
+}
+
+/// The people that an account knows by a code.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PairedPersons {
+    people: Vec<PairedPerson>,
+}
+
+/// A person that an account knows by a code.
+#[derive(Serialize, JsonSchema)]
+struct PairedPerson {
+    /// The platform's id.
+    id: String,
+    name: String,
+    /// When the code was used, in milliseconds since 1970.
+    since: i64,
+}
+
+/// Lists the people that an account knows by a code.
+pub(crate) async fn list(
+    gateway: GatewayState,
+    Path(name): Path<String>,
+) -> Result<Json<PairedPersons>, ApiError> {
+    let paired = gateway.db().paired().await.map_err(|error| failed(&error.into()))?;
+    let own = paired.into_iter().filter(|paired| paired.account == name);
+    let person = own.map(|paired| PairedPerson { id: paired.person, name: paired.name, since: paired.at });
+    Ok(Json(PairedPersons { people: person.collect() }))
+}
+
+/// Forgets a person that an account knows by a code.
+pub(crate) async fn forget(
+    gateway: GatewayState,
+    Path((name, person)): Path<(String, String)>,
+) -> Result<Json<Confirmation>, ApiError> {
+    match gateway.0.shared.unpair(&name, &person).await.map_err(|error| failed(&error.into()))? {
+        true => Ok(Json(Confirmation::silent())),
+        false => Err(ApiError::not_found("the account does not know them")),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ApiError {
+    tracing::error!("failed to make pairing code: {error:#}");
+    ApiError::internal("that could not be stored just now")
+}

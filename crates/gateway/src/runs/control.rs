@@ -1,0 +1,361 @@
+//! Runs as LangGraph's clients use them: asked for, waited for, followed, stopped.
+
+use super::{
+    body::{RunBody, busy},
+    follow_query::FollowQuery,
+    owned::{OwnRun, ReadableRun, row},
+    readers::RunReader,
+    request::{self, ReadRequest},
+    stream::{self as run_stream, last_event},
+};
+use crate::{
+    ApiError, Caller, GatewayState, Json, Query, Scrubbed,
+    http::ignored::Ignored,
+    openapi::{Described, RequestParts},
+    threads::{
+        owned::{check_owner, own, own_if_there, path_parameter},
+        thread,
+    },
+};
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, FromRequestParts, RawQuery, Request},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use pudu_client::{
+    LiveRun, MAX_RESUMES, StreamRequest, SubmitError, UnfinishedRun,
+    base::{RunId, ThreadId},
+    net::scrub,
+    store::{CancelAction, RunRow, StoreError},
+    wire::{failure::failure, modes::Modes, run},
+};
+use pudu_dispatch::Shared;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A run that was accepted.
+struct AcceptedRun {
+    thread: ThreadId,
+    run: RunId,
+    assistant: String,
+    modes: Modes,
+    live: Option<LiveRun>,
+    reader: RunReader,
+    ignored: Ignored,
+}
+
+impl AcceptedRun {
+    fn places(&self, again: &str) -> HeaderMap {
+        let mut places = run_stream::places(&format!("/threads/{}/runs/{}", self.thread, self.run), again);
+        places.extend(self.ignored.header());
+        places
+    }
+
+    fn follow(self, gateway: &GatewayState) -> Response {
+        let Self { thread, run, assistant, modes, reader, ignored, .. } = self;
+        let request = StreamRequest { thread, run, assistant, modes, after: None, lost: None };
+        run_stream::respond(gateway, request, reader, &ignored)
+    }
+}
+
+/// A request for a run: on the thread in the path, or else on the one that its configuration names, or on a new one.
+pub(crate) struct RequestedRun {
+    thread: ThreadId,
+    /// Whether the thread is made for the run.
+    is_new_thread: bool,
+    body: RunBody,
+}
+
+impl Described for RequestedRun {
+    fn describe(schemas: &mut SchemaGenerator, parts: &mut RequestParts) {
+        Json::<RunBody>::describe(schemas, parts);
+    }
+}
+
+impl FromRequest<GatewayState> for RequestedRun {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, gateway: &GatewayState) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let caller = Caller::from_request_parts(&mut parts, gateway).await?;
+        let in_path = path_parameter(&mut parts, gateway, "thread").await?;
+        let Json(body) = Json::<RunBody>::from_request(Request::from_parts(parts, body), gateway).await?;
+        let named = in_path.as_deref().map_or_else(|| body.thread(), |id| Ok(Some(id)))?;
+        let Some(id) = named else {
+            return Ok(Self { thread: gateway.client().new_thread(), is_new_thread: true, body });
+        };
+        let thread = thread::id(id)?;
+        match body.may_begin_thread(in_path.is_none()) {
+            true => drop(own_if_there(gateway, &caller, &thread).await?),
+            false => drop(own(gateway, &caller, &thread).await?),
+        }
+        Ok(Self { thread, is_new_thread: false, body })
+    }
+}
+
+/// Accepts a run of a caller who `follows` it or not.
+async fn accept(
+    gateway: &GatewayState,
+    caller: &Caller,
+    requested: RequestedRun,
+    follows: bool,
+) -> Result<AcceptedRun, ApiError> {
+    let RequestedRun { thread, is_new_thread, body } = requested;
+    let read = request::read(gateway, caller, &thread, (body, is_new_thread)).await?;
+    let ReadRequest { run, modes, cancels, ignored } = read;
+    let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
+    // Before it is accepted: its reader may go away meanwhile.
+    let reader = RunReader::join(gateway, &id, cancels && follows);
+    if run.deletes_thread {
+        gateway.delete_after(thread.clone(), id.clone());
+    }
+    match gateway.client().submit(run).await {
+        Ok(_) => {}
+        Err(SubmitError::Busy(other)) => return Err(busy(&other)),
+        Err(error) => return Err(error.into()),
+    }
+    let live = gateway.client().live_run(&id);
+    Ok(AcceptedRun { thread, run: id, assistant, modes, live, reader, ignored })
+}
+
+/// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
+/// to come back, then line breaks, so that no proxy takes the silence for an end.
+fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Response {
+    let places = accepted.places("join");
+    let waited = stream::unfold(Some((gateway.clone(), accepted)), |waiting| async move {
+        let (gateway, accepted) = waiting?;
+        tokio::select! {
+            told = waited(&gateway, &accepted) => Some((told.map(Bytes::from), None)),
+            () = tokio::time::sleep(run_stream::HEARTBEAT_INTERVAL) => {
+                Some((Ok(Bytes::from_static(b"\n")), Some((gateway, accepted))))
+            }
+        }
+    });
+    let mut response = Body::from_stream(waited).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().extend(places);
+    response
+}
+
+/// Waits for a run, and writes the values of its thread. An error cuts the answer: the client comes back.
+async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String, &'static str> {
+    if let Some(live) = &accepted.live {
+        ended(gateway, live).await.map_err(|_| "the daemon stops; the run goes on after that")?;
+    }
+    let told = outcome(gateway, &accepted.thread, &accepted.run).await;
+    told.map(|told| scrub::hide_in_talk(&told).into_owned()).map_err(|_| "the store does not answer just now")
+}
+
+/// Waits until a run is over.
+async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), ApiError> {
+    tokio::select! {
+        () = live.closed.cancelled() => Ok(()),
+        () = gateway.0.stop.cancelled() => {
+            Err(ApiError::unavailable("the daemon stops; the run goes on after that"))
+        }
+    }
+}
+
+/// Writes the values of a thread after a run, with the error of one that failed.
+async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<String, ApiError> {
+    let db = gateway.db();
+    let row = db.run(run).await?;
+    let Some(thread) = db.client_thread(thread).await? else {
+        return Err(ApiError::not_found("the thread was deleted"));
+    };
+    let values = gateway.client().values(&thread).await?;
+    let failed = row.and_then(|row| row.outcome()).and_then(|outcome| failure(&outcome));
+    let Some((name, message)) = failed else { return Ok(values.get().to_owned()) };
+    let mut told: Value = serde_json::from_str(values.get()).unwrap_or_default();
+    told["__error__"] = json!({ "error": name, "message": message });
+    Ok(told.to_string())
+}
+
+/// Begins a run and answers at once.
+pub(crate) async fn create(
+    gateway: GatewayState,
+    caller: Caller,
+    requested: RequestedRun,
+) -> Result<(HeaderMap, Scrubbed<Value>), ApiError> {
+    let accepted = accept(&gateway, &caller, requested, false).await?;
+    let row = row(&gateway, &accepted.thread, &accepted.run).await?;
+    Ok((accepted.places("join"), Scrubbed(run::run(&row, &[]))))
+}
+
+/// Begins a run and follows it.
+pub(crate) async fn stream(
+    gateway: GatewayState,
+    caller: Caller,
+    requested: RequestedRun,
+) -> Result<Response, ApiError> {
+    Ok(accept(&gateway, &caller, requested, true).await?.follow(&gateway))
+}
+
+/// Begins a run and answers with the values of its thread at its end.
+pub(crate) async fn wait_for_end(
+    gateway: GatewayState,
+    caller: Caller,
+    requested: RequestedRun,
+) -> Result<Response, ApiError> {
+    let accepted = accept(&gateway, &caller, requested, true).await?;
+    Ok(wait(&gateway, accepted))
+}
+
+/// Shows a run.
+pub(crate) async fn show(
+    gateway: GatewayState,
+    ReadableRun { thread, row }: ReadableRun,
+) -> Result<Scrubbed<Value>, ApiError> {
+    let tokens = gateway.db().run_tokens(&thread.id, Some(&row.id)).await?;
+    Ok(Scrubbed(run::run(&row, &tokens)))
+}
+
+/// Forgets a run that has ended.
+pub(crate) async fn delete(
+    gateway: GatewayState,
+    OwnRun { thread, row }: OwnRun,
+) -> Result<StatusCode, ApiError> {
+    if !gateway.db().delete_run(&thread.id, &row.id).await? {
+        let why = "the run has not ended, or its answer is not delivered: cancel it first";
+        return Err(ApiError::conflict(why));
+    }
+    gateway.client().forget_changes(&thread.id, &row.id).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Waits for a run, and answers with the values of its thread. Clients that want a stream get one.
+pub(crate) async fn join(
+    gateway: GatewayState,
+    caller: Caller,
+    run: Result<ReadableRun, ApiError>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let cancels = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?.cancels;
+    let ReadableRun { thread, row } = run?;
+    if cancels {
+        check_owner(&caller, &thread)?;
+    }
+    if headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream") {
+        let modes = Modes { values: true, ..Modes::default() };
+        return Ok(rejoin(&gateway, row, (modes, Ignored::default()), &headers, cancels));
+    }
+    let live = gateway.client().live_run(&row.id);
+    let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
+    let (thread, run, assistant) = (thread.id, row.id, row.assistant);
+    let ignored = Ignored::default();
+    Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader, ignored }))
+}
+
+fn rejoin(
+    gateway: &GatewayState,
+    row: RunRow,
+    (modes, ignored): (Modes, Ignored),
+    headers: &HeaderMap,
+    cancels: bool,
+) -> Response {
+    let assistant = run::assistant(&row.assistant).to_owned();
+    let ((after, lost), reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
+    let (thread, run) = (row.thread, row.id);
+    let request = StreamRequest { thread, run, assistant, modes, after, lost };
+    run_stream::respond(gateway, request, reader, &ignored)
+}
+
+/// Follows a run from the reader's position, after stopping it if that is requested.
+pub(crate) async fn follow(
+    gateway: GatewayState,
+    caller: Caller,
+    run: Result<ReadableRun, ApiError>,
+    method: Method,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let asked = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?;
+    // A page of another site can have a browser get anything.
+    if asked.action.is_some() && method != Method::POST {
+        return Err(ApiError::wrong_method("a run is stopped by POST"));
+    }
+    let ReadableRun { thread, row } = run?;
+    if asked.stops() {
+        check_owner(&caller, &thread)?;
+    }
+    let mut unknown = Vec::new();
+    let modes = Modes::from_query(&asked.stream_modes, &mut unknown).map_err(ApiError::invalid)?;
+    let modes = modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() });
+    if let Some(action) = asked.action.as_deref() {
+        stop(&gateway, &row, action, asked.waits).await?;
+        if asked.waits {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let ignored = Ignored::of_run(unknown, Vec::new());
+    Ok(rejoin(&gateway, row, (modes, ignored), &headers, asked.cancels))
+}
+
+/// Returns the modes that the creator of a run asked for.
+fn stored_modes(row: &RunRow) -> Option<Modes> {
+    let request: Value = serde_json::from_str(&row.request).ok()?;
+    Modes::read(&request["stream_mode"], &mut Vec::new()).ok()
+}
+
+/// How a run is stopped.
+#[derive(Deserialize, Default, JsonSchema)]
+#[serde(default)]
+pub(crate) struct CancelQuery {
+    wait: Option<bool>,
+    action: Option<String>,
+}
+
+/// Stops a run.
+pub(crate) async fn cancel(
+    gateway: GatewayState,
+    Query(asked): Query<CancelQuery>,
+    OwnRun { row, .. }: OwnRun,
+) -> Result<StatusCode, ApiError> {
+    let wait = asked.wait.unwrap_or(false);
+    stop(&gateway, &row, asked.action.as_deref().unwrap_or("interrupt"), wait).await?;
+    Ok(if wait { StatusCode::NO_CONTENT } else { StatusCode::ACCEPTED })
+}
+
+async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), ApiError> {
+    let Some(action) = CancelAction::parse(action) else {
+        return Err(ApiError::invalid("action is neither interrupt nor rollback"));
+    };
+    let live = gateway.client().live_run(&row.id).filter(|live| !live.closed.is_cancelled());
+    let Some(live) = live else {
+        let status = run::status(row);
+        if status == "interrupted" {
+            return Ok(());
+        }
+        let why = format!("Run {} is not cancellable (status: {status})", row.id);
+        return Err(ApiError::conflict(why));
+    };
+    gateway.client().stop(&live, action).await?;
+    if wait {
+        ended(gateway, &live).await?;
+    }
+    Ok(())
+}
+
+/// Resumes the runs that clients asked for. Runs whose request cannot be read, that crashed the daemon too often, or that
+/// an embedding program asked for, end.
+pub async fn resume_runs(shared: &Shared, unfinished: Vec<UnfinishedRun>) -> Result<(), StoreError> {
+    for run in unfinished {
+        let task = request::restored(&run.row).filter(|_| run.row.resumed < MAX_RESUMES);
+        let (id, thread) = (run.row.id.clone(), run.row.thread.clone());
+        match task {
+            Some(task) => {
+                shared.client.resume(task, run, shared.extended.clone()).await?;
+                tracing::info!(run = %id, %thread, "resumed run of a client");
+            }
+            None => {
+                tracing::error!(run = %id, %thread, resumed = run.row.resumed, "ended run that cannot be resumed");
+                shared.client.give_up_run(&id).await?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! DeerFlow's options of one run that a message may name: which model, whether it thinks, and how hard.
+//!
+//! Options that have no effect here are no error, since clients of DeerFlow send all options. [`ignored`] names them.
+use axum::http::StatusCode;
+use pudu_channels::RunOptions;
+use pudu_client::{RunFeatures, RunSecrets, base::Thinking};
+use serde_json::{Map, Value};
+
+use crate::http::wrong_value::says_nothing;
+
+/// Keys of `config` that have an effect.
+const CONFIG_KEYS: [&str; 3] = ["configurable", "context", "recursion_limit"];
+/// Keys of options that have an effect, beside those of [`RunFeatures`].
+const OPTION_KEYS: [&str; 11] = [
+    "model_name",
+    "model",
+    "thinking_enabled",
+    "reasoning_effort",
+    "agent_name",
+    "is_bootstrap",
+    "approvals",
+    "secrets",
+    "thread_id",
+    "checkpoint_id",
+    "checkpoint_ns",
+];
+
+/// Why options were refused: the status and the detail.
+pub(crate) type OptionsRefused = (StatusCode, String);
+
+/// Options that a request names in its `config` and `context`. What `config.context` says counts before `context`, and that
+/// before `config.configurable`.
+pub(crate) struct NamedOptions(Map<String, Value>);
+
+impl NamedOptions {
+    pub(crate) fn of(config: &Value, context: &Value) -> Result<Self, OptionsRefused> {
+        let places = [
+            ("config.configurable", &config["configurable"]),
+            ("context", context),
+            ("config.context", &config["context"]),
+            ("config", config),
+        ];
+        if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
+            return Err(wrong(format!("{name} is no object")));
+        }
+        let mut options = Map::new();
+        for (_, place) in &places[..3] {
+            // A null says nothing.
+            let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        Ok(Self(options))
+    }
+
+    /// Reads which model answers and how it thinks. `known` returns whether a model of a name exists.
+    pub(crate) fn model(&self, known: impl Fn(&str) -> bool) -> Result<RunOptions, OptionsRefused> {
+        let model = self.text("model_name")?.or(self.text("model")?);
+        if let Some(unknown) = model.filter(|name| !known(name)) {
+            return Err((StatusCode::BAD_REQUEST, format!("there is no model `{unknown}`")));
+        }
+        let (enabled, effort) = (self.flag("thinking_enabled")?, self.text("reasoning_effort")?);
+        if effort.is_some() && Thinking::of_options(None, effort).is_none() {
+            return Err(wrong("reasoning_effort is none of none, minimal, low, medium, high".to_owned()));
+        }
+        let thinking = Thinking::of_options(enabled, effort).map(|thinking| thinking.name().to_owned());
+        Ok(RunOptions { model: model.map(str::to_owned), thinking })
+    }
+
+    /// Reads which agent is asked.
+    pub(crate) fn agent(&self) -> Result<Option<&str>, OptionsRefused> {
+        self.text("agent_name")
+    }
+
+    /// Reads whether the agent is a new one, which is made by the run.
+    pub(crate) fn is_bootstrap(&self) -> Result<bool, OptionsRefused> {
+        Ok(self.flag("is_bootstrap")?.unwrap_or(false))
+    }
+
+    /// Reads whether the client shows people the approvals that a run needs. DeerFlow's clients do not, and do not send
+    /// this option.
+    pub(crate) fn shows_approvals(&self) -> Result<bool, OptionsRefused> {
+        match self.0.get("approvals").map(Value::as_str) {
+            None | Some(Some("refuse")) => Ok(false),
+            Some(Some("ask")) => Ok(true),
+            Some(_) => Err(wrong("approvals is neither ask nor refuse".to_owned())),
+        }
+    }
+
+    /// Reads which parts of the agent the run switches.
+    pub(crate) fn features(&self) -> Result<RunFeatures, OptionsRefused> {
+        RunFeatures::read(&self.0).map_err(wrong)
+    }
+
+    /// Reads the secrets that commands of the run find.
+    pub(crate) fn secrets(&self) -> Result<RunSecrets, OptionsRefused> {
+        RunSecrets::read(&self.0).map_err(wrong)
+    }
+
+    /// Reads a text; an empty one says nothing.
+    fn text(&self, key: &str) -> Result<Option<&str>, OptionsRefused> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
+            Some(_) => Err(wrong(format!("{key} is no text"))),
+        }
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, OptionsRefused> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(wrong(format!("{key} is neither true nor false"))),
+        }
+    }
+}
+
+/// Returns the names of options that have no effect.
+pub(crate) fn ignored(config: &Value, context: &Value) -> Vec<String> {
+    let mut names = unknown("config", config, &CONFIG_KEYS);
+    let known = [&OPTION_KEYS[..], &RunFeatures::KEYS].concat();
+    let places = [
+        ("config.configurable", &config["configurable"]),
+        ("context", context),
+        ("config.context", &config["context"]),
+    ];
+    names.extend(places.into_iter().flat_map(|(place, options)| unknown(place, options, &known)));
+    names
+}
+
+/// Returns the keys of a place that are not known and ask for something.
+fn unknown(place: &str, options: &Value, known: &[&str]) -> Vec<String> {
+    let keys = options.as_object().into_iter().flatten();
+    let ignored = keys.filter(|(key, value)| !known.contains(&key.as_str()) && !says_nothing(value));
+    ignored.map(|(key, _)| format!("{place}.{key}")).collect()
+}
+
+fn wrong(detail: String) -> OptionsRefused {
+    (StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_client_that_says_so_shows_approvals() {
+        let read = |config: Value, context: Value| NamedOptions::of(&config, &context)?.shows_approvals();
+        let shows = |context: Value| read(Value::Null, context).map_err(|(status, _)| status);
+        assert_eq!([Value::Null, json!({}), json!({"approvals": null})].map(shows), [Ok(false); 3]);
+        assert_eq!(["ask", "refuse"].map(|word| shows(json!({ "approvals": word }))), [Ok(true), Ok(false)]);
+        for wrong in [json!("Ask"), json!(""), json!(true), json!(["ask"])] {
+            assert_eq!(
+                shows(json!({ "approvals": wrong })),
+                Err(StatusCode::UNPROCESSABLE_ENTITY),
+                "{wrong}"
+            );
+        }
+        let nearest = read(json!({"configurable": {"approvals": "ask"}}), json!({"approvals": "refuse"}));
+        assert_eq!(nearest, Ok(false));
+    }
+
+    #[test]
+    fn options_without_effect_are_named() {
+        let config = json!({"recursion_limit": 9, "tags": ["a"], "callbacks": [],
+            "configurable": {"thread_id": "t", "foo": 1}, "context": {"is_plan_mode": true}});
+        let context = json!({"mode": "pro", "model_name": "m", "max_total_subagents": 2, "empty": null});
+        assert_eq!(ignored(&config, &context), ["config.tags", "config.configurable.foo", "context.mode"]);
+        assert_eq!(ignored(&Value::Null, &json!([])), [""; 0]);
+    }
+
+    #[test]
+    fn secrets_are_texts_with_names_of_variables_and_stay_out_of_errors() {
+        let read = |context: Value| NamedOptions::of(&Value::Null, &context)?.secrets();
+        assert_eq!(read(json!({})).unwrap(), RunSecrets::default());
+        assert!(read(json!({"secrets": {"ERP_TOKEN": "tok-123456"}})).is_ok());
+        for wrong in [
+            json!("tok-123456"),
+            json!({"A": 12_345_678}),
+            json!({"PATH": "tok-123456"}),
+            json!({"A": "short"}),
+        ] {
+            let (status, why) = read(json!({ "secrets": wrong })).unwrap_err();
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+            assert!(!why.contains("tok-") && !why.contains("short") && !why.contains("1234"), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_agent_is_named_in_any_place_and_an_empty_name_is_none() {
+        let named = |config: Value, context: Value| {
+            NamedOptions::of(&config, &context)
+                .unwrap()
+                .agent()
+                .map(|name| name.unwrap_or_default().to_owned())
+        };
+        for (config, context, expect) in [
+            (json!({"configurable": {"agent_name": "a"}}), Value::Null, "a"),
+            (json!({"context": {"agent_name": "b"}}), json!({"agent_name": "a"}), "b"),
+            (Value::Null, json!({"agent_name": " "}), ""),
+        ] {
+            assert_eq!(named(config, context), Ok(expect.to_owned()));
+        }
+        assert!(named(Value::Null, json!({"agent_name": 5})).is_err());
+        let makes = |context: Value| NamedOptions::of(&Value::Null, &context).unwrap().is_bootstrap();
+        assert_eq!([json!({}), json!({"is_bootstrap": true})].map(makes), [Ok(false), Ok(true)]);
+        assert!(makes(json!({"is_bootstrap": "true"})).is_err());
+    }
+
+    #[test]
+    fn the_nearest_place_counts_and_garbage_is_refused() {
+        let read = |config: Value, context: Value| {
+            let options = NamedOptions::of(&config, &context);
+            let read = options.and_then(|options| options.model(|name| name == "a" || name == "b"));
+            read.map(|RunOptions { model, thinking }| {
+                (model.unwrap_or_default(), thinking.unwrap_or_default())
+            })
+        };
+        let good = |model: &str, thinking: &str| Ok((model.to_owned(), thinking.to_owned()));
+        let bad = |status: u16, detail: &str| Err((StatusCode::from_u16(status).unwrap(), detail.to_owned()));
+        for (config, context, expect) in [
+            (Value::Null, Value::Null, good("", "")),
+            (json!({"configurable": {"model_name": "a"}}), json!({"model": "b"}), good("a", "")),
+            (json!({"configurable": {"model_name": "a"}}), json!({"model_name": "b"}), good("b", "")),
+            (json!({"context": {"model_name": "a"}}), json!({"model_name": "b"}), good("a", "")),
+            (json!({"context": {"model_name": null}}), json!({"model_name": "b"}), good("b", "")),
+            (Value::Null, json!({"thinking_enabled": true}), good("", "on")),
+            (Value::Null, json!({"thinking_enabled": false, "reasoning_effort": "high"}), good("", "off")),
+            (Value::Null, json!({"thinking_enabled": true, "reasoning_effort": "low"}), good("", "low")),
+            (Value::Null, json!({"reasoning_effort": "minimal"}), good("", "off")),
+            (Value::Null, json!({"mode": "ultra", "other": 7}), good("", "")),
+            (Value::Null, json!({"model_name": "c"}), bad(400, "there is no model `c`")),
+            (Value::Null, json!({"model_name": 7}), bad(422, "model_name is no text")),
+            (
+                Value::Null,
+                json!({"thinking_enabled": "yes"}),
+                bad(422, "thinking_enabled is neither true nor false"),
+            ),
+            (
+                Value::Null,
+                json!({"reasoning_effort": "hardest"}),
+                bad(422, "reasoning_effort is none of none, minimal, low, medium, high"),
+            ),
+            (json!([]), Value::Null, bad(422, "config is no object")),
+            (json!({"context": "a"}), Value::Null, bad(422, "config.context is no object")),
+        ] {
+            assert_eq!(read(config.clone(), context.clone()), expect, "{config} {context}");
+        }
+    }
+}

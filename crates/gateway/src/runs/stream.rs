@@ -1,0 +1,119 @@
+//! The stream of one run over HTTP: its frames as they come, several together where they are there already, and a heartbeat
+//! where nothing is.
+
+use super::readers::RunReader;
+use crate::{GatewayState, http::ignored::Ignored};
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::{FutureExt, StreamExt, stream};
+use pudu_client::{FrameStream, StreamRequest, base::RunId, wire::frame::Position};
+use std::{fmt::Write, time::Duration};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+/// A stream that has nothing to say says so this often.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+/// Maximum length of an unknown id in the frame that reports it, in characters.
+const MAX_LOST_ID_CHARS: usize = 100;
+/// Maximum size of the frames that are sent together, in bytes.
+const MAX_CHUNK_BYTES: usize = 64 * 1024;
+
+/// Answers with a run's stream, to which the reader belongs: both end at once.
+pub(crate) fn respond(
+    gateway: &GatewayState,
+    request: StreamRequest,
+    reader: RunReader,
+    ignored: &Ignored,
+) -> Response {
+    let run = format!("/threads/{}/runs/{}", request.thread, request.run);
+    let frames = StreamBody::new(gateway, request, reader);
+    let body = Body::from_stream(stream::unfold(frames, async |mut frames| {
+        let chunk = frames.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(chunk), frames))
+    }));
+    let mut headers = HeaderMap::new();
+    let fixed = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        // A proxy that compresses would hold the frames back to the end.
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.extend(places(&run, "stream"));
+    headers.extend(ignored.header());
+    (StatusCode::OK, headers, body).into_response()
+}
+
+/// Returns where a run is, and where the answer to a request for it can be had once more. SDKs put the second behind the
+/// address of the API that they were given, whichever that is.
+pub(crate) fn places(run: &str, again: &str) -> HeaderMap {
+    let places =
+        [(header::CONTENT_LOCATION, format!("/api{run}")), (header::LOCATION, format!("{run}/{again}"))];
+    places.into_iter().filter_map(|(name, place)| Some((name, HeaderValue::from_str(&place).ok()?))).collect()
+}
+
+/// Reads the position that a request's `Last-Event-ID` names, or the id itself if it is no id of a frame. `-1` is the
+/// beginning.
+pub(crate) fn last_event(headers: &HeaderMap) -> (Option<Position>, Option<String>) {
+    let Some(id) = headers.get("last-event-id").filter(|id| !["", "-1"].iter().any(|none| *id == none))
+    else {
+        return (None, None);
+    };
+    let id = String::from_utf8_lossy(id.as_bytes());
+    match Position::read(&id) {
+        Some(position) => (Some(position), None),
+        None => (None, Some(id.chars().take(MAX_LOST_ID_CHARS).collect())),
+    }
+}
+
+/// A reader of a run's stream.
+struct StreamBody {
+    run: RunId,
+    frames: FrameStream,
+    stop: CancellationToken,
+    beat: tokio::time::Interval,
+    /// The run stops with its last reader, if it is to.
+    _reader: RunReader,
+}
+
+impl StreamBody {
+    fn new(gateway: &GatewayState, request: StreamRequest, reader: RunReader) -> Self {
+        let (run, stop) = (request.run.clone(), gateway.0.stop.clone());
+        let mut beat = interval(HEARTBEAT_INTERVAL);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        beat.reset();
+        Self { run, frames: gateway.0.shared.client.follow(request), stop, beat, _reader: reader }
+    }
+
+    /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
+    async fn next(&mut self) -> Option<Bytes> {
+        let first = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return None,
+            frames = self.frames.next() => frames,
+            _ = self.beat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
+        };
+        let (mut text, mut next) = (String::new(), first);
+        while let Some(frames) = next {
+            match frames {
+                // Writing to a string does not fail.
+                Ok(frames) => frames.iter().for_each(|frame| {
+                    write!(text, "{frame}").ok();
+                }),
+                // The reader comes back later and continues.
+                Err(error) => tracing::error!(run = %self.run, %error, "failed to read run"),
+            }
+            next = match text.len() {
+                ..MAX_CHUNK_BYTES => self.frames.next().now_or_never().flatten(),
+                _ => None,
+            };
+        }
+        self.beat.reset();
+        (!text.is_empty()).then(|| text.into())
+    }
+}
