@@ -5,7 +5,7 @@ use pudu_config::{LoadedConfig, Problem, nearest};
 use pudu_dispatch::connections;
 
 /// Returns a warning for each bot whose agent does not exist. The agent can still be created while pudu runs.
-pub(super) fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
+pub(super) fn problems(loaded: &LoadedConfig) -> Vec<Problem> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let hot = &loaded.config.hot;
     let mut problems = Vec::new();

@@ -17,14 +17,14 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let missing = Report::new(loaded.report.file.clone(), missing_agents::missing(&loaded));
+    let missing = Report::new(loaded.report.file.clone(), missing_agents::problems(&loaded));
     missing.lines().for_each(|(_, line)| eprintln!("{line}"));
     logging::start(&loaded.config, start.env.get("RUST_LOG"));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    let ended = runtime.block_on(hot(start, loaded));
+    let ended = runtime.block_on(run_until_signal(start, loaded));
     // Remaining runs resume after the next start; waiting for them here would only delay it.
     runtime.shutdown_background();
     match ended {
@@ -55,10 +55,10 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
+async fn run_until_signal(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Whole).await?;
-    greet(&greeting);
+    print_greeting(&greeting);
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -74,7 +74,7 @@ async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn greet(greeting: &Greeting) {
+fn print_greeting(greeting: &Greeting) {
     let accounts = match greeting.accounts.as_slice() {
         [] => "none yet: add one under `channels:` in config.yaml".to_owned(),
         names => names.join(", "),

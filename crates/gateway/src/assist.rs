@@ -151,7 +151,7 @@ async fn polished(
     let thread = thread_id.as_deref().and_then(thread::read);
     let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
     let whose = AssistFor { user: caller.user, thread, model: rules.model };
-    let rewritten = match gateway.0.shared.client.wording(&whose, text, locale.as_deref()).await {
+    let rewritten = match gateway.0.shared.client.reword(&whose, text, locale.as_deref()).await {
         Ok(rewritten) => rewritten,
         Err(AssistError::NoModel) => text.to_owned(),
         Err(error) => {
