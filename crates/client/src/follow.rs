@@ -212,7 +212,7 @@ impl Follower {
         let (seq, state) = db.state_at(&self.request.thread, until).await?;
         self.read_title().await?;
         let steps = self.steps(seq).await?;
-        self.frames.gap(asked, seq, (state, steps));
+        self.frames.gap(asked, seq, state, steps);
         Ok(seq)
     }
 

@@ -178,7 +178,7 @@ impl Frames {
     }
 
     /// Sends a gap, and the current thread. No frame from before `state` follows.
-    pub fn gap(&mut self, asked: Position, seq: Seq, (state, steps): (ThreadState, Steps)) {
+    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState, steps: Steps) {
         self.known = None;
         self.first.get_or_insert(seq);
         self.go_on_at(Position::after(seq, 0));
@@ -289,7 +289,7 @@ impl Frames {
             && let Some(state) = self.state.clone()
         {
             let steps = self.steps.clone();
-            return self.gap(known, now.seq, (state, steps));
+            return self.gap(known, now.seq, state, steps);
         }
         self.out.extend(frames.drain(has.unwrap_or(0)..));
     }
