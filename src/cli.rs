@@ -219,7 +219,7 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pudu", &mut script);
-            say(&script, ExitCode::SUCCESS)
+            print_output(&script, ExitCode::SUCCESS)
         }
         Some(CliCommand::Man) => written(manual),
         Some(CliCommand::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
@@ -248,13 +248,13 @@ fn manual(out: &mut dyn Write) -> io::Result<config::ConfigVerdict> {
 fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::ConfigVerdict>) -> ExitCode {
     let mut words = Vec::new();
     match command(&mut words) {
-        Ok(verdict) => say(&words, verdict.into()),
+        Ok(verdict) => print_output(&words, verdict.into()),
         Err(error) => run::fail(&error.into()),
     }
 }
 
 /// Writes to standard output and returns the exit code. A closed pipe is no failure.
-fn say(words: impl AsRef<[u8]>, code: ExitCode) -> ExitCode {
+fn print_output(words: impl AsRef<[u8]>, code: ExitCode) -> ExitCode {
     let mut out = io::stdout();
     match out.write_all(words.as_ref()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

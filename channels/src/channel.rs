@@ -56,7 +56,7 @@ pub trait Channel: Send + Sync {
 
     /// Returns the target of a second reply to the same event. It is shown beside the first reply and never replaces
     /// it.
-    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
+    fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
         ReplyTarget { saved: None, ..target.clone() }
     }
 
@@ -186,7 +186,7 @@ pub trait LiveReply: Send {
 
     /// Sets the signal that reports whether a person waits for the reply's end. Delays, such as a file that the
     /// platform does not accept, are then given up.
-    fn hurry(&mut self, _hurry: Hurry) {}
+    fn set_hurry(&mut self, _hurry: Hurry) {}
 
     /// Shows the final view. May be called again after an error, also after a restart: messages that are already there
     /// are not sent twice.

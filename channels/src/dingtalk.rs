@@ -124,17 +124,17 @@ impl DingTalkAccountState {
         }
         let told = robot.takes_back(&self.api).await;
         if let Some(taken) = told {
-            self.believe(taken);
+            self.remember_recall_support(taken);
         }
         told.unwrap_or(false)
     }
 
     /// A message was not taken back.
     fn takes_nothing_back(&self) {
-        self.believe(false);
+        self.remember_recall_support(false);
     }
 
-    fn believe(&self, taken: bool) {
+    fn remember_recall_support(&self, taken: bool) {
         let until = Instant::now() + Self::BELIEVED;
         *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner) = Some((taken, until));
     }

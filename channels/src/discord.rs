@@ -143,7 +143,7 @@ impl PlatformAccount for DiscordChannel {
         DiscordMessages::new(Arc::clone(&self.handler.state), target)
     }
 
-    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
+    fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
         // An interaction has one answer: a second reply is an ordinary message.
         let answers = matches!(DiscordHint::read(target.hint.as_ref()), Some(DiscordHint::Answer { .. }));
         let hint = target.hint.clone().filter(|_| !answers);

@@ -36,7 +36,7 @@ pub trait EventSink: Send + Sync {
 
     /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in any chat:
     /// for platforms that do not send missed events again.
-    fn known<'a>(
+    fn known_messages<'a>(
         &'a self,
         account: &'a str,
         since: i64,
@@ -44,7 +44,7 @@ pub trait EventSink: Send + Sync {
 
     /// Returns whether a message belongs to a conversation. Only account and chat of the address are
     /// compared; the topic is ignored.
-    fn knows<'a>(
+    fn is_in_conversation<'a>(
         &'a self,
         address: &'a Address,
         message: &'a str,

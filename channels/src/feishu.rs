@@ -136,7 +136,7 @@ impl FeishuChannel {
 
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
-    pub(crate) fn introduce(self) -> Self {
+    pub(crate) fn with_identity(self) -> Self {
         self.me.set("ou_me".to_owned()).ok();
         self
     }

@@ -67,7 +67,7 @@ pub fn webhooks(body: &[u8]) {
                 sign(&mut headers, body);
             }
             let sink = Door { open: signed };
-            let answer = hook.take(WebhookRequest { headers: &headers, body }, &sink).now_or_never();
+            let answer = hook.handle(WebhookRequest { headers: &headers, body }, &sink).now_or_never();
             assert!(
                 signed || !matches!(answer, Some(WebhookResponse::Garbled)),
                 "the body is read before the signature"
@@ -89,11 +89,19 @@ impl EventSink for Door {
         Box::pin(std::future::ready(Ok(Accepted::New)))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+    fn is_in_conversation<'a>(
+        &'a self,
+        _: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -115,7 +123,7 @@ fn slack() -> Hook {
         bot_user_id: None,
         commands: Vec::new(),
     };
-    slack::SlackChannel::new(config).ok()?.introduce().webhook()
+    slack::SlackChannel::new(config).ok()?.with_identity().webhook()
 }
 
 fn feishu() -> Hook {
@@ -130,7 +138,7 @@ fn feishu() -> Hook {
         require_mention: true,
         stream_interval: Duration::from_millis(500),
     };
-    feishu::FeishuChannel::new(config).ok()?.introduce().webhook()
+    feishu::FeishuChannel::new(config).ok()?.with_identity().webhook()
 }
 
 fn telegram() -> Hook {
@@ -144,7 +152,7 @@ fn telegram() -> Hook {
         reads_groups: false,
         commands: Vec::new(),
     };
-    telegram::TelegramChannel::new(config).ok()?.introduce().webhook()
+    telegram::TelegramChannel::new(config).ok()?.with_identity().webhook()
 }
 
 /// Seals a body for Feishu; one that is an event gets the token that each has.

@@ -47,7 +47,7 @@ impl HealthCell {
     /// Returns the health now.
     #[must_use]
     pub fn get(&self) -> Health {
-        self.known().health.clone()
+        self.lock().health.clone()
     }
 
     /// The platform answers.
@@ -60,7 +60,7 @@ impl HealthCell {
 
     /// An event could not be kept, though the connection is well.
     pub fn not_kept(&self, why: impl std::fmt::Display) {
-        let mut known = self.known();
+        let mut known = self.lock();
         if known.missed || matches!(known.health.state, HealthState::Connecting | HealthState::Ready) {
             known.missed = true;
             known.health.state = HealthState::Degraded;
@@ -71,14 +71,14 @@ impl HealthCell {
 
     /// An event is kept: it is well again, if that was all.
     pub fn kept(&self) {
-        if self.known().missed {
+        if self.lock().missed {
             self.ready();
         }
     }
 
     /// An event came, at `now` in milliseconds since 1970.
     pub fn event(&self, now: i64) {
-        self.known().health.last_event = Some(now);
+        self.lock().health.last_event = Some(now);
     }
 
     /// Something went wrong.
@@ -97,12 +97,12 @@ impl HealthCell {
     }
 
     fn change(&self, change: impl FnOnce(&mut Health)) {
-        let mut known = self.known();
+        let mut known = self.lock();
         change(&mut known.health);
         known.missed = false;
     }
 
-    fn known(&self) -> MutexGuard<'_, TrackedHealth> {
+    fn lock(&self) -> MutexGuard<'_, TrackedHealth> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@
 const MAX_FILE_NAME_BYTES: usize = 120;
 
 /// Returns the last part of a name without characters that a file name or a line of text should not have.
-pub(crate) fn clean(name: &str) -> String {
+pub(crate) fn clean_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control() && !is_direction(*c)).collect();
     let kept = kept.trim_matches(|c: char| c == '.' || c.is_whitespace());
@@ -72,9 +72,9 @@ mod tests {
             ("..", ""),
         ];
         for (given, expected) in cases {
-            assert_eq!(clean(given), expected, "{given:?}");
+            assert_eq!(clean_file_name(given), expected, "{given:?}");
         }
-        let short = clean(&long);
+        let short = clean_file_name(&long);
         assert!(short.len() <= MAX_FILE_NAME_BYTES && short.ends_with("é.pdf"), "{short}");
     }
 

@@ -51,8 +51,8 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
     /// Makes the calls of one reply.
     fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages;
 
-    /// Returns where a second reply to the same event goes: see [`Channel::beside`].
-    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
+    /// Returns where a second reply to the same event goes: see [`Channel::second_target`].
+    fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
         ReplyTarget { saved: None, ..target.clone() }
     }
 
@@ -146,8 +146,8 @@ impl<P: PlatformAccount> Channel for P {
         Box::new(PlatformReply::open(self.messages(&target), &target, store))
     }
 
-    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
-        PlatformAccount::beside(self, target)
+    fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
+        PlatformAccount::second_target(self, target)
     }
 
     fn acknowledge<'a>(

@@ -116,7 +116,7 @@ impl Backoff {
     }
 
     /// It is tried now.
-    pub(crate) fn tries(&mut self) {
+    pub(crate) fn start_try(&mut self) {
         self.tried = Instant::now();
     }
 
@@ -182,7 +182,7 @@ mod tests {
         let (begun, mut backoff, mut tries) = (Instant::now(), Backoff::new(), Vec::new());
         for attempt in 0.. {
             tries.push(begun.elapsed().as_secs());
-            backoff.tries();
+            backoff.start_try();
             recovery.failed();
             let wait = Duration::from_secs(2u64.saturating_pow(attempt).min(60));
             if timeout(Duration::from_secs(120) - begun.elapsed(), backoff.pause(recovery, wait))
@@ -226,7 +226,7 @@ mod tests {
         let each = || async {
             let (begun, mut backoff, mut count) = (Instant::now(), Backoff::new(), 0);
             while begun.elapsed() < Duration::from_secs(60) {
-                backoff.tries();
+                backoff.start_try();
                 recovery.answered();
                 sleep(Duration::from_millis(1)).await;
                 recovery.failed();

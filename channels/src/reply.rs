@@ -104,7 +104,7 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
         })
     }
 
-    fn hurry(&mut self, hurry: Hurry) {
+    fn set_hurry(&mut self, hurry: Hurry) {
         self.hurry = hurry;
     }
 
@@ -125,13 +125,13 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
                 return Ok(());
             }
             self.has_place = false;
-            self.grow(view).await
+            self.show_growing(view).await
         })
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
-            self.backoff.tries();
+            self.backoff.start_try();
             self.end(view).await
         })
     }
@@ -175,11 +175,11 @@ impl<M: PlatformMessages> PlatformReply<M> {
         if !self.record.parts.is_empty() || view.prompt.is_some() {
             return None;
         }
-        let due = self.opened + self.messages.patience(view.text.trim().is_empty());
+        let due = self.opened + self.messages.placeholder_delay(view.text.trim().is_empty());
         (due > Instant::now()).then_some(due)
     }
 
-    async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
+    async fn show_growing(&mut self, view: &ReplyView) -> Result<(), SendError> {
         self.messages.check_rate_limit()?;
         self.number(view).await?;
         self.save().await?;
@@ -210,7 +210,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.typing = None;
         self.messages.check_rate_limit()?;
         self.show_end(view).await?;
-        let tidied = self.messages.tidy().await;
+        let tidied = self.messages.retry_deletions().await;
         self.save().await?;
         tidied
     }
@@ -219,13 +219,13 @@ impl<M: PlatformMessages> PlatformReply<M> {
         let note = view.note.as_deref().filter(|_| !self.record.parts.is_empty());
         self.noting = note.is_some();
         match note {
-            Some(note) if self.record.noted.is_some() => return self.alone(note, &view.files).await,
+            Some(note) if self.record.noted.is_some() => return self.send_note(note, &view.files).await,
             _ => {}
         }
-        match (self.whole(view).await, note) {
+        match (self.show_final(view).await, note) {
             (Err(SendError::Refused(why)), Some(note)) => {
                 tracing::warn!(why, "failed to add note to message; sending it alone");
-                self.alone(note, &view.files).await
+                self.send_note(note, &view.files).await
             }
             (Err(SendError::Refused(why)), None) => self.instead(view, why).await,
             (ended, _) => ended,
@@ -234,21 +234,21 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Sends a note alone, behind the messages that do not take it, and sends the files that are not there
     /// yet.
-    async fn alone(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
+    async fn send_note(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
         let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
         let at = *self.record.noted.get_or_insert(there);
-        self.say(at, note).await?;
+        self.post_part(at, note).await?;
         let before = self.notes(files);
         self.send_files(files).await?;
         let notes = self.notes(files);
         if notes != before {
-            self.say(at + 1, &notes.join("\n")).await?;
+            self.post_part(at + 1, &notes.join("\n")).await?;
         }
         self.save().await
     }
 
     /// Posts a part of its own, unless it is there.
-    async fn say(&mut self, at: usize, text: &str) -> Result<(), SendError> {
+    async fn post_part(&mut self, at: usize, text: &str) -> Result<(), SendError> {
         let (rich, language) = (parse(text), self.language);
         let page =
             self.messages.page(&MessageDraft { rich, language, done: true, ..MessageDraft::default() });
@@ -268,13 +268,13 @@ impl<M: PlatformMessages> PlatformReply<M> {
         );
         let text = self.language.answer_refused(M::CAPABILITIES.platform);
         let view = FinalView { text, choices: view.choices.clone(), ..FinalView::default() };
-        match self.whole(&view).await {
+        match self.show_final(&view).await {
             Ok(()) | Err(SendError::Refused(_)) => Err(SendError::Refused(why)),
             Err(error) => Err(error),
         }
     }
 
-    async fn whole(&mut self, view: &FinalView) -> Result<(), SendError> {
+    async fn show_final(&mut self, view: &FinalView) -> Result<(), SendError> {
         let mut first = self.conclude(view);
         self.save().await?;
         self.look_at(&view.files).await;

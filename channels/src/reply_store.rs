@@ -20,7 +20,7 @@ pub trait ReplyStore: Send + Sync {
 
     /// Returns all messages of this account that were seen or sent since `since` (milliseconds since
     /// 1970), in any chat.
-    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
+    fn known_messages<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
 }
 
 /// A message that was seen or sent. The chat belongs to it: on some platforms every chat numbers its own

@@ -95,7 +95,7 @@ pub struct SlackChannel {
 impl SlackChannel {
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
-    pub(crate) fn introduce(self) -> Self {
+    pub(crate) fn with_identity(self) -> Self {
         let [user, bot, team] = ["U1", "B1", "T1"].map(str::to_owned);
         self.handler.state.me.set(wire::SlackIdentity { user, bot, team }).ok();
         self

@@ -110,7 +110,7 @@ impl TelegramChannel {
 
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
-    pub(crate) fn introduce(self) -> Self {
+    pub(crate) fn with_identity(self) -> Self {
         self.me.set(TelegramIdentity { id: 1, username: "pudu_bot".to_owned() }).ok();
         self
     }

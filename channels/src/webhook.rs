@@ -13,7 +13,7 @@ pub trait Webhook: Send + Sync {
 
     /// Checks that a post is the platform's, keeps its content, and returns the answer. The secret or signature is
     /// checked before any part of the body is looked at.
-    fn take<'a>(
+    fn handle<'a>(
         &'a self,
         post: WebhookRequest<'a>,
         sink: &'a dyn EventSink,

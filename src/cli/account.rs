@@ -106,13 +106,13 @@ enum AccountDesk {
 
 impl AccountDesk {
     async fn open(start: &Start) -> Result<Self> {
-        if home::neighbour(&start.home()).is_some() {
+        if home::running_url(&start.home()).is_some() {
             return Ok(Self::Daemon);
         }
         daemon::crash_point::arm(start);
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
         let fixed = &loaded.config.fixed;
-        let taken = Home::take(&fixed.home)?;
+        let taken = Home::lock(&fixed.home)?;
         let db = store::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         let unpaired = loaded.config.hot.timing.unpaired;

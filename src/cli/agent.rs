@@ -2,7 +2,7 @@
 //!
 //! It works on the disk and needs no daemon; a running daemon sees the change with its next run.
 
-use super::{chat, run, say};
+use super::{chat, print_output, run};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use pudu_client::agents::{
@@ -65,13 +65,13 @@ pub(super) fn agent(start: &Start, verb: &AgentCommand) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    match act(start, &loaded, verb) {
-        Ok(words) => say(words, ExitCode::SUCCESS),
+    match execute(start, &loaded, verb) {
+        Ok(words) => print_output(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
 
-fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<String> {
+fn execute(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<String> {
     let agents = &Agents::new(loaded.config.fixed.home.clone());
     Ok(match verb {
         AgentCommand::List { json: true } => format!("{:#}\n", as_json(agents)),
@@ -81,12 +81,12 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
             let profile = AgentProfile {
                 about: description.clone(),
                 model: model.clone(),
-                tool_groups: tool_groups.as_deref().map(names),
-                skills: skills.as_deref().map(names),
+                tool_groups: tool_groups.as_deref().map(split_names),
+                skills: skills.as_deref().map(split_names),
                 soul: read(soul)?,
                 ..AgentProfile::default()
             };
-            known(start, loaded, &profile)?;
+            refuse_unknown(start, loaded, &profile)?;
             let made = agents.create(name, &profile)?;
             format!("{0} is made; /agent {0} in a chat switches to it\n", made.name)
         }
@@ -99,7 +99,7 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
 
 /// Refuses unknown models, tool groups and skills: an agent with one would answer differently than intended, or not at
 /// all.
-fn known(start: &Start, loaded: &LoadedConfig, profile: &AgentProfile) -> Result<()> {
+fn refuse_unknown(start: &Start, loaded: &LoadedConfig, profile: &AgentProfile) -> Result<()> {
     let (hot, groups) = (&loaded.config.hot, agent::groups(&loaded.config.hot));
     let models: Vec<&str> = hot.models.iter().map(|model| model.settings.name.as_str()).collect();
     all_in("model", profile.model.iter(), &models)?;
@@ -206,7 +206,7 @@ fn show(custom: &CustomAgent) -> String {
     format!("{out}\n{}\n", profile.soul.trim_end())
 }
 
-fn names(text: &str) -> Vec<String> {
+fn split_names(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 

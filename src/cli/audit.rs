@@ -18,7 +18,7 @@ use serde_json::Value;
 
 /// Lists the newest entries, oldest first.
 pub(super) async fn audit(start: &Start, thread: Option<ThreadId>, most: u32, json: bool) -> Result<String> {
-    let mut entries = match home::neighbour(&start.home()) {
+    let mut entries = match home::running_url(&start.home()) {
         Some(_) => asked(start, thread.as_ref(), most).await?,
         None => read(start, thread.as_ref(), most).await?,
     };

@@ -138,7 +138,7 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
         return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
     };
     let fixed = &loaded.config.fixed;
-    if let Some(url) = home::neighbour(&fixed.home).or_else(|| fixed.gateway.url()) {
+    if let Some(url) = home::running_url(&fixed.home).or_else(|| fixed.gateway.url()) {
         let token = token.or_else(|| fixed.gateway.token.clone()).or_else(|| token::found(&fixed.home));
         let remote = RemoteChat::new(&url, token, &args.name, person_language(&start))?;
         if remote.answers(NEAR).await {

@@ -92,7 +92,7 @@ fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
         let (account, list) = (format!("channels.{name}"), format!("channels.{name}.allowed_users"));
         Problem::warning(loaded.place(&list), &account, "this account is open to everyone", CLOSING)
     });
-    wrong.chain(open).chain(missing_agents::missing(loaded)).collect()
+    wrong.chain(open).chain(missing_agents::problems(loaded)).collect()
 }
 
 fn problems_of(error: &ConfigError) -> Vec<Value> {
@@ -155,17 +155,17 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVe
 /// Writes the backup and a new file next to the old one, then replaces the old one atomically.
 fn replace(file: &Path, old: &str, new: &str) -> io::Result<()> {
     let mode = fs::metadata(file)?.permissions();
-    for (path, text) in [(beside(file, ".bak"), old), (beside(file, ".new"), new)] {
+    for (path, text) in [(with_suffix(file, ".bak"), old), (with_suffix(file, ".new"), new)] {
         let mut file = fs::File::create(path)?;
         // Before writing any text, because it may contain secrets.
         file.set_permissions(mode.clone())?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
     }
-    fs::rename(beside(file, ".new"), file)
+    fs::rename(with_suffix(file, ".new"), file)
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -55,7 +55,7 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let checks = told.groups.iter().flat_map(|(_, checks)| checks);
     let bad = checks.into_iter().any(|check| matches!(check.found, CheckResult::Bad { .. }));
     let code = if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-    super::say(words, code)
+    super::print_output(words, code)
 }
 
 /// A group of checks: its name and its results.

@@ -2,7 +2,7 @@
 //!
 //! It starts the MCP servers to list their tools, and does not call a model.
 
-use super::{run, say};
+use super::{print_output, run};
 use anyhow::{Context, Result, anyhow, bail};
 use pudu_client::{
     AgentExplanation, Client,
@@ -31,7 +31,7 @@ pub(super) fn explain(start: &Start, agent: Option<String>, model: Option<String
         Ok(render(&told?))
     };
     match work() {
-        Ok(words) => say(words, ExitCode::SUCCESS),
+        Ok(words) => print_output(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
@@ -52,14 +52,14 @@ async fn explain_agent(
     let db = Db::open(&DbLocation::Memory).await.context("cannot make a store in memory")?;
     let client = Client::new(db, machine.folders.clone(), setup, skills, 1);
     if let Some(model) = &model {
-        known(model, &client)?;
+        refuse_unknown_model(model, &client)?;
     }
     let told = client.explain(agent.filter(|name| !is_lead(name)), model).await;
     extensions.close().await;
     told.map_err(|cause| anyhow!("{cause}"))
 }
 
-fn known(model: &str, client: &Client) -> Result<()> {
+fn refuse_unknown_model(model: &str, client: &Client) -> Result<()> {
     let names: Vec<String> = client.models().into_iter().map(|info| info.name).collect();
     if names.iter().any(|name| name == model) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! `pudu health`: a health check without other programs.
 
-use super::{remote, run, say};
+use super::{print_output, remote, run};
 use anyhow::Context;
 use pudu_client::net;
 use pudu_config::{self as config, Start};
@@ -14,7 +14,7 @@ const USUAL: &str = "http://127.0.0.1:8001/health";
 
 /// Returns the daemon's address: from `--bind`, from the daemon of this folder, or from the configuration.
 fn address(start: &Start) -> Option<String> {
-    let neighbour = || home::neighbour(&start.home());
+    let neighbour = || home::running_url(&start.home());
     let configured = || config::load(start).ok()?.config.fixed.gateway.url();
     match start.bind {
         Some(_) => configured().or_else(neighbour),
@@ -43,5 +43,5 @@ pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
         );
         Ok(text)
     });
-    asked.map_or_else(|error| run::fail(&error), |text| say(text + "\n", ExitCode::SUCCESS))
+    asked.map_or_else(|error| run::fail(&error), |text| print_output(text + "\n", ExitCode::SUCCESS))
 }

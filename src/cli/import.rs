@@ -10,7 +10,7 @@ use pudu_client::{
     base::UserId,
     store::{Db, DbLocation},
 };
-use pudu_config::{self as config, Backend, Fixed, LoadedConfig, Start, extensions, upgrade::without};
+use pudu_config::{self as config, Backend, Fixed, LoadedConfig, Start, extensions, upgrade::comment_out};
 use pudu_daemon::{self as daemon, store};
 use pudu_deerflow::{
     DeerFlowHome, ImportReport, ImportTarget, ItemKind, ItemOutcome, Place, ReportItem, SourceDatabase,
@@ -96,7 +96,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     }
     let _home = match dry_run {
         true => None,
-        false => Some(Home::take(&fixed.home)?),
+        false => Some(Home::lock(&fixed.home)?),
     };
     take_configuration(start, own.as_deref(), &source, &loaded, in_home, &mut report)?;
     take_session_key(&fixed.home, &source, &mut report)?;
@@ -367,7 +367,7 @@ fn shorter(config: &Path) -> Option<(String, Vec<String>)> {
     let of_server = serde_saphyr::from_str::<TheirConfig>(&text)
         .is_ok_and(|config| config.checkpointer.is_some_and(|of| of.r#type.as_deref() == Some("postgres")));
     let places = PLACES.iter().filter(|(section, _)| !(of_server && *section == "checkpointer"));
-    Some(without(&text, &places.copied().collect::<Vec<_>>(), "left out by pudu import"))
+    Some(comment_out(&text, &places.copied().collect::<Vec<_>>(), "left out by pudu import"))
 }
 
 /// Returns whether a file equals DeerFlow's without those keys.

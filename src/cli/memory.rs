@@ -114,7 +114,7 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
 
 /// Replaces a memory, with the home and the database locked.
 async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<String> {
-    let _home = Home::take(&config.fixed.home)?;
+    let _home = Home::lock(&config.fixed.home)?;
     let db = store::open(&config.fixed.database, &config.fixed.home).await?;
     let claim = db.claim().await.context("cannot have the database alone");
     let done = match claim {
@@ -152,7 +152,7 @@ async fn resolve_memory(
 fn users(config: &Config) -> Result<String> {
     let store = MemoryStore::new(config.fixed.home.clone(), options(config));
     let mut lines = Vec::new();
-    for scope in store.everybody()? {
+    for scope in store.all_scopes()? {
         let facts = store.read(&scope, pudu_kit::clock::now())?.facts.len();
         lines.push(format!("{}  {}  {facts} facts", scope.user(), scope.agent()));
     }

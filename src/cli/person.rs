@@ -57,7 +57,7 @@ pub(super) async fn named(
     {
         return Ok(user);
     }
-    let known = if home::neighbour(&fixed.home).is_some() {
+    let known = if home::running_url(&fixed.home).is_some() {
         all(start).await?.iter().filter_map(KnownUser::read).collect()
     } else if store::has_store(&fixed.database.backend) {
         let db = store::open(&fixed.database, &fixed.home).await?;
@@ -75,12 +75,12 @@ pub(super) async fn named(
 }
 
 async fn all(start: &Start) -> Result<Vec<Value>> {
-    if home::neighbour(&start.home()).is_some() {
+    if home::running_url(&start.home()).is_some() {
         let told = remote::call(start, Method::GET, &["users"], &[]).await?;
         return Ok(told.get("users").and_then(Value::as_array).cloned().unwrap_or_default());
     }
-    let Some(alone) = Alone::take(start).await? else { return Ok(Vec::new()) };
-    let known = alone.known().await;
+    let Some(alone) = Alone::open(start).await? else { return Ok(Vec::new()) };
+    let known = alone.known_users().await;
     alone.close().await;
     Ok(known?.iter().map(KnownUser::to_json).collect())
 }
@@ -110,11 +110,11 @@ pub(super) async fn export(start: &Start, wanted: &str, out: Option<&Path>) -> R
     if out.exists() {
         bail!("{} is there already: name another file with --out", out.display());
     }
-    if home::neighbour(&start.home()).is_some() {
+    if home::running_url(&start.home()).is_some() {
         remote::download(start, TIMEOUT, &["users", wanted, "export"], &out).await?;
         return Ok(format!("Wrote everything of {wanted} into {}.", out.display()));
     }
-    let Some(alone) = Alone::take(start).await? else { bail!("nothing is stored of anybody yet") };
+    let Some(alone) = Alone::open(start).await? else { bail!("nothing is stored of anybody yet") };
     let exported = alone.export(wanted, &out).await;
     alone.close().await;
     exported?;
@@ -126,10 +126,10 @@ pub(super) async fn forget(start: &Start, wanted: &str, yes: bool) -> Result<Str
     if !yes {
         confirm(wanted)?;
     }
-    let forgotten = match home::neighbour(&start.home()) {
+    let forgotten = match home::running_url(&start.home()) {
         Some(_) => remote::call_within(start, TIMEOUT, Method::DELETE, &["users", wanted], &[]).await?,
         None => {
-            let Some(alone) = Alone::take(start).await? else { bail!("nothing is stored of anybody yet") };
+            let Some(alone) = Alone::open(start).await? else { bail!("nothing is stored of anybody yet") };
             let forgotten = alone.forget(wanted).await;
             alone.close().await;
             forgotten?
@@ -188,7 +188,7 @@ struct Alone {
 
 impl Alone {
     /// Locks and opens them; `None` if there is no store.
-    async fn take(start: &Start) -> Result<Option<Self>> {
+    async fn open(start: &Start) -> Result<Option<Self>> {
         daemon::crash_point::arm(start);
         let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
         let fixed = &loaded.config.fixed;
@@ -198,7 +198,7 @@ impl Alone {
         if matches!(fixed.database.backend, Backend::Postgres { .. }) && !fixed.home.join("users").exists() {
             bail!("{} has no files of users: run this where the daemon's home is", fixed.home.display());
         }
-        let taken = Home::take(&fixed.home)?;
+        let taken = Home::lock(&fixed.home)?;
         let db = store::open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
         let memory = loaded.config.hot.memory.rules.as_ref().map(|rules| rules.options.clone());
@@ -207,24 +207,24 @@ impl Alone {
         Ok(Some(Self { db, data, loaded, _claim: claim, _home: taken }))
     }
 
-    async fn known(&self) -> Result<Vec<KnownUser>> {
+    async fn known_users(&self) -> Result<Vec<KnownUser>> {
         rights::known(&self.db, &self.loaded.config.fixed.home, self.loaded.config.hot.timing.unpaired).await
     }
 
     async fn export(&self, wanted: &str, out: &Path) -> Result<()> {
-        let known = self.known().await?;
+        let known = self.known_users().await?;
         rights::export(&self.db, &self.data, rights::pick(&known, wanted)?, out).await.map(drop)
     }
 
     async fn forget(&self, wanted: &str) -> Result<Value> {
-        let known = self.known().await?;
+        let known = self.known_users().await?;
         let Ok(who) = rights::pick(&known, wanted) else {
             // A crash may have happened between the rows and the file.
             self.data.compact().await?;
             return rights::pick(&known, wanted).map(|_| json!({}));
         };
         // No daemon is running, so open runs belong to one that died.
-        self.data.abandon(&who.keys()).await?;
+        self.data.end_left_work(&who.keys()).await?;
         match rights::forget(&self.db, who, self.data.forget(&who.keys())).await {
             Ok(forgotten) => Ok(rights::forgotten_to_json(&forgotten)),
             Err(PersonError::AtWork) => bail!(

@@ -69,7 +69,7 @@ async fn send(
     body: Option<&Value>,
 ) -> Result<Response> {
     let home = start.home();
-    let place = home::neighbour(&home).context("no pudu runs in this folder: start it first")?;
+    let place = home::running_url(&home).context("no pudu runs in this folder: start it first")?;
     let mut url = url::Url::parse(&place)?;
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.clear().push("api").extend(path);
@@ -129,7 +129,7 @@ pub(super) fn wait<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 /// Runs a future on a new runtime and prints its result.
 pub(super) fn print(work: impl Future<Output = Result<String>>) -> ExitCode {
     match wait(work) {
-        Ok(text) => super::say(text + "\n", ExitCode::SUCCESS),
+        Ok(text) => super::print_output(text + "\n", ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -26,7 +26,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    let ended = runtime.block_on(hot(start, loaded));
+    let ended = runtime.block_on(run_until_signal(start, loaded));
     // Remaining runs resume after the next start; waiting for them here would only delay it.
     runtime.shutdown_background();
     match ended {
@@ -46,7 +46,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
+async fn run_until_signal(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (ask, stop) = mpsc::channel(MAX_SIGNALS);
     tokio::spawn(async move {
@@ -59,10 +59,10 @@ async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
             ask.try_send(()).ok();
         }
     });
-    run::run(start, loaded, greet, stop).await
+    run::run(start, loaded, print_greeting, stop).await
 }
 
-fn greet(greeting: &Greeting) {
+fn print_greeting(greeting: &Greeting) {
     let accounts = match greeting.accounts.as_slice() {
         [] => "none yet: add one under `channels:` in config.yaml".to_owned(),
         names => names.join(", "),

@@ -4,7 +4,7 @@
 
 use super::{
     person::{self, Belonging},
-    remote, run, say,
+    print_output, remote, run,
 };
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -55,13 +55,13 @@ pub(super) fn secret(start: &Start, verb: &SecretCommand) -> ExitCode {
         verb;
     let store = SecretStore::new(loaded.config.fixed.home.join("users"));
     let user = remote::wait(person::named(start, &loaded, user, Belonging::Secrets));
-    match user.and_then(|user| act(&store, &user, verb)) {
-        Ok(words) => say(words, ExitCode::SUCCESS),
+    match user.and_then(|user| execute(&store, &user, verb)) {
+        Ok(words) => print_output(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
 
-fn act(store: &SecretStore, user: &UserId, verb: &SecretCommand) -> Result<String> {
+fn execute(store: &SecretStore, user: &UserId, verb: &SecretCommand) -> Result<String> {
     Ok(match verb {
         SecretCommand::Set { name, .. } => {
             let mut value = String::new();

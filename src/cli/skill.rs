@@ -6,7 +6,7 @@
 use super::{
     chat,
     person::{self, Belonging},
-    remote, run, say,
+    print_output, remote, run,
 };
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
@@ -123,8 +123,8 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
         Some(user) => remote::wait(person::named(start, &loaded, user, Belonging::Common)),
         None => Ok(UserId::local()),
     };
-    match opened.and_then(|skills| act(&home, &skills, &user?, verb)) {
-        Ok(words) => say(words, ExitCode::SUCCESS),
+    match opened.and_then(|skills| execute(&home, &skills, &user?, verb)) {
+        Ok(words) => print_output(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
@@ -135,7 +135,7 @@ struct SkillHome<'a> {
     fixed: &'a Fixed,
 }
 
-fn act(home: &SkillHome<'_>, skills: &Skills, user: &UserId, verb: &SkillCommand) -> Result<String> {
+fn execute(home: &SkillHome<'_>, skills: &Skills, user: &UserId, verb: &SkillCommand) -> Result<String> {
     let own = &skills.for_user(user);
     Ok(match verb {
         SkillCommand::List { json: true, .. } => format!("{:#}\n", as_json(own)),
@@ -189,7 +189,7 @@ impl SkillCommand {
 impl SkillHome<'_> {
     /// Restores the version of a skill before a change, with an audit entry.
     async fn rollback(&self, own: &OwnSkills, user: &UserId, name: &str, version: u64) -> Result<()> {
-        if home::neighbour(&self.fixed.home).is_some() {
+        if home::running_url(&self.fixed.home).is_some() {
             let path = ["skills", "custom", name, "rollback"];
             let body = json!({ "version": version });
             return remote::post(self.start, &path, &[("user", user.as_str())], &body).await.map(drop);

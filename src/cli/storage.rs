@@ -69,9 +69,9 @@ pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
     {
         bail!("{}", gateway::thread::WRONG);
     }
-    let answer = match home::neighbour(&start.home()) {
+    let answer = match home::running_url(&start.home()) {
         Some(_) => ask(start, verb).await?,
-        None => work(start, verb).await?,
+        None => execute_offline(start, verb).await?,
     };
     Ok(match verb {
         Verb::Show { json: true } | Verb::Threads { json: true, .. } => {
@@ -101,7 +101,7 @@ async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
 }
 
 /// Opens the store of a home without a daemon and runs the command.
-async fn work(start: &Start, verb: &Verb) -> Result<Value> {
+async fn execute_offline(start: &Start, verb: &Verb) -> Result<Value> {
     let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
     let fixed = &loaded.config.fixed;
     if !store::has_store(&fixed.database.backend) {
@@ -118,7 +118,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
     {
         bail!("{} has no files of threads: run this where the daemon's home is", fixed.home.display());
     }
-    let _home = Home::take(&fixed.home)?;
+    let _home = Home::lock(&fixed.home)?;
     let db = store::open(&fixed.database, &fixed.home).await?;
     let storage = Storage::new(db.clone(), Folders::new(fixed.home.clone(), None));
     let rules = &loaded.config.hot.retention;
@@ -132,7 +132,7 @@ async fn work(start: &Start, verb: &Verb) -> Result<Value> {
             let threads = storage.threads(account.as_deref(), *limit).await;
             Ok(gateway::storage::listed(&threads.context(UNREADABLE)?))
         }
-        Verb::Prune | Verb::Delete { .. } => alone(&db, &storage, rules, verb).await,
+        Verb::Prune | Verb::Delete { .. } => execute_locked(&db, &storage, rules, verb).await,
     };
     db.close().await;
     done
@@ -143,7 +143,7 @@ fn usage_to_json(usage: Result<Vec<AccountUsage>, StoreError>, rules: &Retention
 }
 
 /// Deletes data, with the database locked.
-async fn alone(db: &Db, storage: &Storage, rules: &RetentionRules, verb: &Verb) -> Result<Value> {
+async fn execute_locked(db: &Db, storage: &Storage, rules: &RetentionRules, verb: &Verb) -> Result<Value> {
     let _claim = db.claim().await.context("cannot have the database alone")?;
     let Verb::Delete { thread } = verb else {
         return Ok(gateway::storage::counts(&storage.prune(rules, clock::now()).await?));

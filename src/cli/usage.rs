@@ -34,7 +34,7 @@ pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String
 /// Returns the spending and the use of budgets.
 pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Result<Value> {
     let fixed = &loaded.config.fixed;
-    if home::neighbour(&fixed.home).is_some() {
+    if home::running_url(&fixed.home).is_some() {
         let days = days.to_string();
         return remote::call(start, Method::GET, &["usage"], &[("days", &days)]).await;
     }

@@ -175,7 +175,7 @@ fn rich(content: &Value) -> (String, Vec<Attachment>) {
 pub(super) fn file(content: &Value, otherwise: &str) -> Option<Attachment> {
     let code = [text(content, "downloadCode"), text(content, "pictureDownloadCode")];
     let handle = code.into_iter().find(|code| !code.is_empty())?;
-    let given = name::clean(&text(content, "fileName"));
+    let given = name::clean_file_name(&text(content, "fileName"));
     let name = if given.is_empty() { otherwise.to_owned() } else { given };
     let size = number(&content["fileSize"]).and_then(|size| u64::try_from(size).ok());
     Some(Attachment { handle, name, size })

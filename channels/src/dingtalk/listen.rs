@@ -126,7 +126,7 @@ impl DingTalkChannel {
                         frame => self.take(frame, held).await,
                     },
                     Ok(Heard::Binary(_)) => None,
-                    Ok(Heard::Close(told)) => return Left::Lost(goodbye(told)),
+                    Ok(Heard::Close(told)) => return Left::Lost(close_reason(told)),
                     Err(error) => return Left::Lost(error.to_string()),
                 },
                 answer = held.answer() => Some(answer),
@@ -291,7 +291,7 @@ fn unopened(failure: DingTalkError) -> ConnectionEnd {
     }
 }
 
-fn goodbye(told: Option<(u16, String)>) -> String {
+fn close_reason(told: Option<(u16, String)>) -> String {
     match told {
         Some((code, reason)) => format!("DingTalk closed the socket ({code} {reason})"),
         None => "DingTalk closed the socket".to_owned(),

@@ -158,7 +158,7 @@ impl DingMessages {
             return self.post_sign(&content, page).await;
         }
         if intent.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
-            self.rarely()?;
+            self.limit_retry_rate()?;
         }
         self.lost = None;
         let sent = self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error));
@@ -183,7 +183,7 @@ impl DingMessages {
     }
 
     /// Slows down the sending of an answer that is never confirmed: it is not sent every minute.
-    fn rarely(&mut self) -> Result<(), CallError> {
+    fn limit_retry_rate(&mut self) -> Result<(), CallError> {
         let left = self.tried.map_or(Duration::ZERO, |tried| RARELY.saturating_sub(tried.elapsed()));
         if !left.is_zero() {
             return Err(CallError::Wait(left));
@@ -245,7 +245,7 @@ impl PlatformMessages for DingMessages {
             && self.state.takes_back(&self.robot).await
     }
 
-    fn patience(&self, _neutral: bool) -> Duration {
+    fn placeholder_delay(&self, _neutral: bool) -> Duration {
         if self.in_cards() { Duration::ZERO } else { PLACEHOLDER_DELAY }
     }
 
@@ -313,7 +313,7 @@ impl PlatformMessages for DingMessages {
         self.carded |= sent.card;
         if !sent.card || !self.in_cards() {
             // A message that cannot change waits for the end; then another takes its place.
-            return if page.done { Err(gone()) } else { Ok(EditOutcome::Shown) };
+            return if page.done { Err(unchangeable()) } else { Ok(EditOutcome::Shown) };
         }
         if !page.done && !page.asks && self.changes >= MAX_CARD_UPDATES {
             return Ok(EditOutcome::Shown);
@@ -337,7 +337,7 @@ impl PlatformMessages for DingMessages {
             Ok(()) => Ok(EditOutcome::Shown),
             Err(error) if rules_out_cards(&error) => {
                 self.give_up_cards(&error);
-                Err(gone())
+                Err(unchangeable())
             }
             Err(error) => Err(self.failed(error)),
         }
@@ -359,7 +359,7 @@ impl PlatformMessages for DingMessages {
         Ok(())
     }
 
-    async fn tidy(&mut self) -> Result<(), SendError> {
+    async fn retry_deletions(&mut self) -> Result<(), SendError> {
         self.recall_all().await
     }
 
@@ -400,7 +400,7 @@ impl PlatformMessages for DingMessages {
 }
 
 /// A message that cannot change.
-fn gone() -> CallError {
+fn unchangeable() -> CallError {
     CallError::Gone("the message cannot change".to_owned())
 }
 

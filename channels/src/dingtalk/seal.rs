@@ -24,7 +24,7 @@ impl NameSeal {
     /// Names a card: the same name for the same key and place.
     pub(super) fn name(&self, key: &str, private: bool, address: &Address) -> String {
         let kind = if private { 'p' } else { 'g' };
-        format!("{kind}-{key}-{}", self.over(key, private, address))
+        format!("{kind}-{key}-{}", self.sign(key, private, address))
     }
 
     /// Returns whether the card of this name is in a private chat; `None` when the name is not one of ours.
@@ -42,11 +42,11 @@ impl NameSeal {
         let (Some(kind), Some(key), Some(seal)) = (parts.next(), parts.next(), parts.next()) else {
             return false;
         };
-        let good = self.over(key, kind == "p", address);
+        let good = self.sign(key, kind == "p", address);
         bool::from(subtle::ConstantTimeEq::ct_eq(good.as_bytes(), seal.as_bytes()))
     }
 
-    fn over(&self, key: &str, private: bool, address: &Address) -> String {
+    fn sign(&self, key: &str, private: bool, address: &Address) -> String {
         let secret = self.0.expose_secret().as_bytes();
         // A key of any length is one for this algorithm.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return String::new() };

@@ -123,11 +123,11 @@ impl DiscordAccountState {
             Value::Null => request.header("content-length", "0"),
             _ => request.json(body),
         };
-        self.heed(route, channel, self.client.send(effect, request).await)
+        self.record_rate_limits(route, channel, self.client.send(effect, request).await)
     }
 
     /// Records the rate limits that an answer contains.
-    pub(super) fn heed<T>(
+    pub(super) fn record_rate_limits<T>(
         &self,
         route: ApiRoute,
         channel: &str,
@@ -184,7 +184,7 @@ impl DiscordAccountState {
         let from = after.to_string();
         let path = ["channels", channel, "messages"];
         let told = self.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-        let mut messages: Vec<DiscordMessage> = self.heed(ApiRoute::Read, channel, told)?;
+        let mut messages: Vec<DiscordMessage> = self.record_rate_limits(ApiRoute::Read, channel, told)?;
         let id = |message: &DiscordMessage| message.id.parse::<u64>().ok();
         messages.sort_by_key(|message| id(message).unwrap_or(u64::MAX));
         let next = messages.iter().filter_map(id).max().filter(|_| messages.len().to_string() == PAGE);
@@ -200,7 +200,7 @@ impl DiscordAccountState {
         self.check_rate_limit(&[ApiRoute::Read], channel)?;
         let path = ["channels", channel, "messages"];
         let told = self.client.get(&path, &[("before", before), ("limit", PAGE)]).await;
-        let told: Vec<Value> = self.heed(ApiRoute::Read, channel, told)?;
+        let told: Vec<Value> = self.record_rate_limits(ApiRoute::Read, channel, told)?;
         let mut messages: Vec<DiscordMessage> =
             told.into_iter().filter_map(|message| serde_json::from_value(message).ok()).collect();
         messages.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
@@ -208,7 +208,7 @@ impl DiscordAccountState {
     }
 
     /// An id was seen.
-    pub(super) fn saw(&self, id: &str) {
+    pub(super) fn record_seen(&self, id: &str) {
         if let Ok(id) = id.parse() {
             self.newest.fetch_max(id, Ordering::Relaxed);
         }

@@ -24,7 +24,7 @@ const DESCRIPTION: usize = 100;
 
 impl DiscordChannel {
     /// Handles event responses as long as their channel has a sender.
-    pub(super) async fn work(&self, mut todos: mpsc::Receiver<EventResponse>) {
+    pub(super) async fn handle_responses(&self, mut todos: mpsc::Receiver<EventResponse>) {
         let registered = AtomicBool::new(false);
         let mut under_way = FuturesUnordered::new();
         loop {

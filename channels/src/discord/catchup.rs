@@ -59,7 +59,7 @@ impl DiscordChannel {
 
     /// Offers the messages missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
     async fn read_missed(&self, heard: i64, round: u32, sink: &dyn EventSink) -> bool {
-        let known_messages = match sink.known(&self.handler.account, now() - LATELY).await {
+        let known_messages = match sink.known_messages(&self.handler.account, now() - LATELY).await {
             Ok(known_messages) => known_messages,
             Err(error) => {
                 tracing::warn!(%error, "failed to look for missed messages");
@@ -144,7 +144,7 @@ fn last_before(made: i64, known_messages: &[KnownMessage]) -> u64 {
 fn boundary(heard: i64, last: u64) -> Option<u64> {
     let since = match (heard, last) {
         (0, 0) => return None,
-        (0, last) => super::wire::made(&last.to_string())? - MARGIN_BEFORE,
+        (0, last) => super::wire::id_time(&last.to_string())? - MARGIN_BEFORE,
         (heard, _) => heard - MARGIN,
     };
     Some(id_at(since.max(now() - MAX_ANSWER_AGE)))
@@ -158,7 +158,7 @@ mod tests {
     fn the_history_is_read_from_a_little_before_the_last_sign_of_life() {
         let (now, minute) = (now(), 60_000);
         let near = |found: Option<u64>, at: i64| {
-            let found = super::super::wire::made(&found.unwrap().to_string()).unwrap();
+            let found = super::super::wire::id_time(&found.unwrap().to_string()).unwrap();
             assert!((found - at).abs() < 5_000, "{found} is not {at}");
         };
         assert_eq!(boundary(0, 0), None);

@@ -67,7 +67,7 @@ impl DiscordClient {
     }
 
     /// Makes a call with a form that brings files.
-    pub(super) async fn bring<T: DeserializeOwned>(
+    pub(super) async fn call_with_files<T: DeserializeOwned>(
         &self,
         verb: Method,
         path: &[&str],

@@ -6,15 +6,15 @@ pub(super) mod pointed;
 
 use super::{
     account_state::DiscordIdentity,
-    deferred::{DiscordHint, given},
+    deferred::{DiscordHint, interaction_time},
     download::handle,
     guild_cache::{CachedChannel, GuildCache},
     text::{name, parse_text},
-    wire::{DiscordAttachment, DiscordMessage, Interaction, made},
+    wire::{DiscordAttachment, DiscordMessage, Interaction, id_time},
 };
 use crate::{
-    Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender, name::clean,
-    pointed::lines,
+    Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, PointedKind, Sender,
+    name::clean_file_name, pointed::lines,
 };
 use pointed::{poll, stickers};
 use std::collections::BTreeSet;
@@ -104,7 +104,7 @@ impl DiscordDecoder<'_> {
                 language: None,
             },
             addressed,
-            at: made(&message.id).unwrap_or_default(),
+            at: id_time(&message.id).unwrap_or_default(),
             pointed: Vec::new(),
             hint,
             kind: InboundKind::Recall,
@@ -176,7 +176,7 @@ impl DiscordDecoder<'_> {
             2 => (
                 told.id.clone(),
                 self.command(told)?,
-                DiscordHint::answer(&told.token, given(&told.id, now)).keep(),
+                DiscordHint::answer(&told.token, interaction_time(&told.id, now)).keep(),
             ),
             3 => {
                 let message = told.message.as_ref().filter(|message| self.is_own(message))?;
@@ -198,7 +198,7 @@ impl DiscordDecoder<'_> {
                 language: told.locale.clone(),
             },
             addressed: true,
-            at: made(&told.id).unwrap_or(now),
+            at: id_time(&told.id).unwrap_or(now),
             pointed: Vec::new(),
             hint,
             kind,
@@ -233,8 +233,8 @@ pub(super) fn answered(message: &DiscordMessage) -> Option<String> {
 
 /// Returns a file of a message, its own or one that it passes on.
 pub(super) fn file(message: &DiscordMessage, file: &DiscordAttachment) -> Attachment {
-    let name = match clean(&file.filename) {
-        name if name.is_empty() => format!("file-{}", clean(&file.id)),
+    let name = match clean_file_name(&file.filename) {
+        name if name.is_empty() => format!("file-{}", clean_file_name(&file.id)),
         name => name,
     };
     Attachment { handle: handle(&message.channel_id, &message.id, file), name, size: file.size }

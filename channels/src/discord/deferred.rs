@@ -3,7 +3,7 @@
 //! Discord shows "thinking…" when a command is deferred, and the reply takes that place. Discord refuses a
 //! write there before it has taken the deferral, so the reply waits for it.
 
-use super::wire::made;
+use super::wire::id_time;
 use crate::transport::Cache;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,8 +56,8 @@ pub(super) fn is_good(at: i64, now: i64) -> bool {
 }
 
 /// Returns when an interaction came about, by its id.
-pub(super) fn given(id: &str, now: i64) -> i64 {
-    made(id).unwrap_or(now).min(now)
+pub(super) fn interaction_time(id: &str, now: i64) -> i64 {
+    id_time(id).unwrap_or(now).min(now)
 }
 
 /// The commands of late, by their tokens.
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn the_right_to_answer_ends_before_discord_says_so() {
         assert!(is_good(0, GOOD_FOR - 1) && !is_good(0, GOOD_FOR));
-        assert_eq!(given("175928847299117063", i64::MAX), 1_462_015_105_796);
-        assert_eq!(given("175928847299117063", 7), 7, "a clock that is behind");
+        assert_eq!(interaction_time("175928847299117063", i64::MAX), 1_462_015_105_796);
+        assert_eq!(interaction_time("175928847299117063", 7), 7, "a clock that is behind");
     }
 
     #[tokio::test(start_paused = true)]

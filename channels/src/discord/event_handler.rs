@@ -102,7 +102,7 @@ impl DiscordEventHandler {
             }
             "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
                 if let Some(deleted) = read::<Deleted>(data, kind) {
-                    self.gone(deleted, sink).await?;
+                    self.on_deleted(deleted, sink).await?;
                 }
             }
             "INTERACTION_CREATE" => {
@@ -161,10 +161,10 @@ impl DiscordEventHandler {
         message: DiscordMessage,
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
-        self.state.saw(&message.id);
+        self.state.record_seen(&message.id);
         let (place, sure) = match self.place(&message).await {
             Ok(place) => (place, true),
-            Err(error) => (self.somewhere(&message, &error), false),
+            Err(error) => (self.unknown_place(&message, &error), false),
         };
         let inbound = self.decoder(me).message(&message, &place);
         let waits = |inbound: &Inbound| {
@@ -184,7 +184,7 @@ impl DiscordEventHandler {
         message: &DiscordMessage,
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
-        self.state.saw(&message.id);
+        self.state.record_seen(&message.id);
         let place = self.place(message).await?;
         self.keep(self.decoder(me).message(message, &place), sink).await
     }
@@ -207,14 +207,14 @@ impl DiscordEventHandler {
         message: &DiscordMessage,
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
-        let place = self.place(message).await.unwrap_or_else(|error| self.somewhere(message, &error));
+        let place = self.place(message).await.unwrap_or_else(|error| self.unknown_place(message, &error));
         if let Some(inbound) = self.decoder(me).edit(message, &place) {
             sink.accept(inbound).await?;
         }
         Ok(())
     }
 
-    async fn gone(&self, deleted: Deleted, sink: &dyn EventSink) -> Result<(), DiscordIntakeError> {
+    async fn on_deleted(&self, deleted: Deleted, sink: &dyn EventSink) -> Result<(), DiscordIntakeError> {
         for id in deleted.id.into_iter().chain(deleted.ids) {
             self.unplaced.remove(&id);
             let Some(RecentMessage { message, address, private, sender, addressed }) = self.written.get(&id)
@@ -245,7 +245,7 @@ impl DiscordEventHandler {
         told: &Interaction,
         sink: &dyn EventSink,
     ) -> Result<EventResponse, DiscordIntakeError> {
-        self.state.saw(&told.id);
+        self.state.record_seen(&told.id);
         let channel = told.channel_id.as_deref().unwrap_or_default();
         let place = self.place_of(channel, told.guild_id.as_deref()).await;
         let place = place.unwrap_or_else(|error| CachedChannel::in_guild(told.guild_id.as_deref(), &error));

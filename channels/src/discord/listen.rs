@@ -75,7 +75,7 @@ impl DiscordChannel {
         tokio::select! {
             result = supervise(&self.handler.health, &stop, connect) => result,
             // Never first: a sender of event responses exists.
-            () = self.work(todos) => Ok(()),
+            () = self.handle_responses(todos) => Ok(()),
             () = self.handler.place_later(sink) => Ok(()),
         }
     }
@@ -131,7 +131,7 @@ impl DiscordChannel {
     /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
     async fn address(&self, resumes: bool) -> Result<String, ConnectionEnd> {
         let told = self.handler.state.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
-        let told = self.handler.state.heed(ApiRoute::Read, "gateway", told).map_err(ended)?;
+        let told = self.handler.state.record_rate_limits(ApiRoute::Read, "gateway", told).map_err(ended)?;
         match told.session_start_limit {
             Some(SessionStartLimit { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
                 "the bot has connected too often today".to_owned(),

@@ -30,7 +30,7 @@ impl DiscordEventHandler {
         self.place_of(&message.channel_id, message.guild_id.as_deref()).await
     }
 
-    pub(super) fn somewhere(&self, message: &DiscordMessage, error: &DiscordError) -> CachedChannel {
+    pub(super) fn unknown_place(&self, message: &DiscordMessage, error: &DiscordError) -> CachedChannel {
         CachedChannel::in_guild(message.guild_id.as_deref(), error)
     }
 
@@ -40,8 +40,8 @@ impl DiscordEventHandler {
         channel: &str,
         guild: Option<&str>,
     ) -> Result<CachedChannel, DiscordError> {
-        let look = Box::pin(within(LOOK_TIMEOUT, self.fetch_channel(channel)));
-        self.place_by(channel, guild, self.soon(channel, look)).await
+        let look = Box::pin(with_timeout(LOOK_TIMEOUT, self.fetch_channel(channel)));
+        self.place_by(channel, guild, self.look_up_with_backoff(channel, look)).await
     }
 
     /// Returns the place of a channel. An unknown channel, which may be a thread, is asked for by `look`. An
@@ -56,7 +56,7 @@ impl DiscordEventHandler {
         let places = &self.state.places;
         if !places.knows(guild) {
             // If this fails, the channel alone is looked up.
-            self.soon(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
+            self.look_up_with_backoff(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
         }
         if let Some(place) = places.get(channel) {
             return Ok(place);
@@ -70,7 +70,7 @@ impl DiscordEventHandler {
     }
 
     /// Looks up a channel or a server for which events wait: not again and again in vain.
-    async fn soon<T>(
+    async fn look_up_with_backoff<T>(
         &self,
         what: &str,
         look: impl Future<Output = Result<T, DiscordError>>,
@@ -107,9 +107,9 @@ impl DiscordEventHandler {
             ["guilds", guild, "threads", "active"],
         );
         let (channels, roles, active) = join!(
-            within(time, state.call(ApiRoute::Read, Method::GET, &channels, none)),
-            within(time, state.call(ApiRoute::Read, Method::GET, &roles, none)),
-            within(time, state.call::<Active>(ApiRoute::Read, Method::GET, &active, none)),
+            with_timeout(time, state.call(ApiRoute::Read, Method::GET, &channels, none)),
+            with_timeout(time, state.call(ApiRoute::Read, Method::GET, &roles, none)),
+            with_timeout(time, state.call::<Active>(ApiRoute::Read, Method::GET, &active, none)),
         );
         let errors = [channels.as_ref().err(), roles.as_ref().err(), active.as_ref().err()];
         let failed = errors.into_iter().flatten().next().cloned();
@@ -148,7 +148,7 @@ impl DiscordEventHandler {
 }
 
 /// Waits for an answer, but no longer than this.
-async fn within<T>(
+async fn with_timeout<T>(
     time: Duration,
     call: impl Future<Output = Result<T, DiscordError>>,
 ) -> Result<T, DiscordError> {

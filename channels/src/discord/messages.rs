@@ -173,7 +173,7 @@ impl DiscordMessages {
     }
 
     /// Posts a message; without the reference to the answered message, if Discord refuses it.
-    async fn say(&self, fields: Value) -> Result<PostedMessage, DiscordError> {
+    async fn post_message(&self, fields: Value) -> Result<PostedMessage, DiscordError> {
         let path = ["channels", self.channel(), "messages"];
         self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
         match self.state.call::<PostedMessage>(ApiRoute::Post, Method::POST, &path, &fields).await {
@@ -198,7 +198,7 @@ impl DiscordMessages {
     }
 
     fn posted(&self, made: PostedMessage) -> DiscordMessageRef {
-        self.state.saw(&made.id);
+        self.state.record_seen(&made.id);
         let channel = if made.channel_id.is_empty() { self.channel().to_owned() } else { made.channel_id };
         DiscordMessageRef { id: made.id, channel, original: false }
     }
@@ -297,7 +297,7 @@ impl PlatformMessages for DiscordMessages {
             return Ok(None);
         }
         self.state.me().await?;
-        let known = known(intent.since, history).await?;
+        let known = known_ids(intent.since, history).await?;
         match self.history(intent.dedup_key.after).await {
             Ok(messages) => {
                 let found = messages.into_iter().find(|message| self.fits(message, intent.n == 0, &known));
@@ -323,7 +323,7 @@ impl PlatformMessages for DiscordMessages {
             return Ok(posted);
         }
         self.begin_thread().await?;
-        let made = self.say(self.with_key(page.fields(), &intent.key, intent.n == 0)).await?;
+        let made = self.post_message(self.with_key(page.fields(), &intent.key, intent.n == 0)).await?;
         Ok(self.posted(made))
     }
 
@@ -372,8 +372,9 @@ impl PlatformMessages for DiscordMessages {
             && let Some(path) = self.original(&token)
         {
             let form = upload::form(file, page::quiet()).await?;
-            let told = self.state.client.bring(Method::PATCH, &path, form, upload::timeout(size)).await;
-            match self.state.heed::<PostedMessage>(ApiRoute::Edit, "", told) {
+            let told =
+                self.state.client.call_with_files(Method::PATCH, &path, form, upload::timeout(size)).await;
+            match self.state.record_rate_limits::<PostedMessage>(ApiRoute::Edit, "", told) {
                 Ok(made) => {
                     self.used();
                     return Ok(made.id);
@@ -387,8 +388,8 @@ impl PlatformMessages for DiscordMessages {
         self.state.check_rate_limit(&[ApiRoute::Post], self.channel())?;
         let form = upload::form(file, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
-        let told = self.state.client.bring(Method::POST, &path, form, upload::timeout(size)).await;
-        let made: PostedMessage = self.state.heed(ApiRoute::Post, self.channel(), told)?;
+        let told = self.state.client.call_with_files(Method::POST, &path, form, upload::timeout(size)).await;
+        let made: PostedMessage = self.state.record_rate_limits(ApiRoute::Post, self.channel(), told)?;
         Ok(self.posted(made).id)
     }
 
@@ -437,8 +438,8 @@ impl PlatformMessages for DiscordMessages {
 }
 
 /// Returns the messages that a record knows.
-async fn known(since: i64, history: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
-    let known_messages = history.known(since).await?;
+async fn known_ids(since: i64, history: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
+    let known_messages = history.known_messages(since).await?;
     Ok(known_messages.into_iter().map(|seen| seen.message).chain(history.own.iter().cloned()).collect())
 }
 

@@ -5,7 +5,7 @@ use super::{
     catchup::MAX_ANSWER_AGE,
     event_handler::{DiscordEventHandler, DiscordIntakeError},
     unplaced::{UnplacedMessage, Waiting},
-    wire::{DiscordMessage, made},
+    wire::{DiscordMessage, id_time},
 };
 use crate::{EventSink, clock::now, recovery::Backoff, transport::CallError};
 use futures_util::{StreamExt, stream};
@@ -28,7 +28,7 @@ impl DiscordEventHandler {
                 backoff = Backoff::new();
             }
             backoff.pause(&self.state.client.transport.reads, ASK_INTERVAL).await;
-            backoff.tries();
+            backoff.start_try();
             let channels = stream::iter(self.unplaced.by_channel().into_values());
             channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, sink)).await;
         }
@@ -38,7 +38,7 @@ impl DiscordEventHandler {
     async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
         for (named, heard) in waiting {
             let UnplacedMessage { id, channel, .. } = &named;
-            if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
+            if id_time(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
                 tracing::warn!(
                     message = id,
                     channel,
@@ -81,7 +81,7 @@ impl DiscordEventHandler {
                 }
             }
         };
-        if !self.unplaced.names(id) {
+        if !self.unplaced.contains(id) {
             return Ok(());
         }
         self.keep(self.decoder(me).message(&message, &place), sink).await

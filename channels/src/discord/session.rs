@@ -58,20 +58,20 @@ impl EventSink for Behind<'_> {
         }
     }
 
-    fn known<'a>(
+    fn known_messages<'a>(
         &'a self,
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        self.sink.known(account, since)
+        self.sink.known_messages(account, since)
     }
 
-    fn knows<'a>(
+    fn is_in_conversation<'a>(
         &'a self,
         address: &'a Address,
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        self.sink.knows(address, message)
+        self.sink.is_in_conversation(address, message)
     }
 }
 

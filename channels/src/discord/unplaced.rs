@@ -82,7 +82,7 @@ impl Unplaced {
     }
 
     /// Returns whether a message still waits: it may be deleted meanwhile.
-    pub(super) fn names(&self, id: &str) -> bool {
+    pub(super) fn contains(&self, id: &str) -> bool {
         self.lock().iter().any(|(named, _)| named.id == id)
     }
 

@@ -391,7 +391,7 @@ pub(super) struct CommandOption {
 const EPOCH: u64 = 1_420_070_400_000;
 
 /// Returns when an id was made, in milliseconds since 1970.
-pub(super) fn made(id: &str) -> Option<i64> {
+pub(super) fn id_time(id: &str) -> Option<i64> {
     let id: u64 = id.parse().ok()?;
     i64::try_from((id >> 22) + EPOCH).ok()
 }
@@ -408,9 +408,9 @@ mod tests {
 
     #[test]
     fn an_id_tells_its_time() {
-        assert_eq!(made("175928847299117063"), Some(1_462_015_105_796));
-        assert_eq!(made("x"), None);
-        assert_eq!(made(&id_at(1_462_015_105_796).to_string()), Some(1_462_015_105_796));
+        assert_eq!(id_time("175928847299117063"), Some(1_462_015_105_796));
+        assert_eq!(id_time("x"), None);
+        assert_eq!(id_time(&id_at(1_462_015_105_796).to_string()), Some(1_462_015_105_796));
     }
 
     #[test]

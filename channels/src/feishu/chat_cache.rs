@@ -82,7 +82,7 @@ impl Default for ChatCache {
 
 impl ChatCache {
     /// A message was seen or sent.
-    pub(super) fn saw(&self, message: &str, place: MessageInfo) {
+    pub(super) fn record_seen(&self, message: &str, place: MessageInfo) {
         self.messages.put(message.to_owned(), place);
     }
 
@@ -97,7 +97,7 @@ impl ChatCache {
     }
 
     /// It was found out whether a message is part of a conversation.
-    pub(super) fn talked(&self, message: &str, part: bool) {
+    pub(super) fn record_part(&self, message: &str, part: bool) {
         self.talked.put(message.to_owned(), part);
     }
 

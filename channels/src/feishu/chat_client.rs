@@ -113,8 +113,8 @@ impl FeishuChatClient {
             private: self.private,
             sender: None,
         };
-        self.state.places.saw(&id, place);
-        self.state.places.talked(&id, true);
+        self.state.places.record_seen(&id, place);
+        self.state.places.record_part(&id, true);
         Ok(id)
     }
 
@@ -222,7 +222,7 @@ impl FeishuChatClient {
         F: Future<Output = Result<Form, FeishuError>>,
     {
         self.check_rate_limit()?;
-        let told = self.heed(self.state.client.post_form(path, form, timeout).await)?;
+        let told = self.record_rate_limit(self.state.client.post_form(path, form, timeout).await)?;
         let key = told[field].as_str().map(str::to_owned);
         key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()))
     }
@@ -249,7 +249,7 @@ impl FeishuChatClient {
         loop {
             let result = self.state.client.call(method.clone(), path, body().as_ref()).await;
             let pause = pauses.next().filter(|_| result.as_ref().is_err_and(FeishuError::is_outage));
-            let result = self.heed(result);
+            let result = self.record_rate_limit(result);
             // Only a POST creates something; any other call is simply repeated.
             match (pause, result) {
                 (Some(pause), result) => {
@@ -263,7 +263,7 @@ impl FeishuChatClient {
     }
 
     /// Keeps the wait that an answer asks for.
-    fn heed<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
+    fn record_rate_limit<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
         match &result {
             Err(CallError::Wait(pause)) => self.state.pacer.hold(&self.chat, *pause),
             Err(CallError::WaitForAll(pause)) => {

@@ -4,7 +4,7 @@ use super::chat_cache::plain;
 use crate::{
     Attachment,
     lenient::{from_bytes, lenient},
-    name::clean,
+    name::clean_file_name,
     pointed::card_words,
 };
 use serde::Deserialize;
@@ -74,7 +74,7 @@ pub(super) fn read(
     let reader = ContentReader { message, mentions, me };
     let mut said = match kind {
         "text" => MessageContent {
-            text: reader.names(json["text"].as_str().unwrap_or_default()),
+            text: reader.replace_placeholders(json["text"].as_str().unwrap_or_default()),
             files: Vec::new(),
         },
         "post" => reader.post(locale(&json)),
@@ -88,7 +88,7 @@ pub(super) fn read(
         "sticker" => MessageContent { text: "[sticker]".to_owned(), files: Vec::new() },
         other => MessageContent { text: described(other, &json), files: Vec::new() },
     };
-    said.text = tidy(&said.text);
+    said.text = shorten(&said.text);
     said
 }
 
@@ -100,7 +100,7 @@ struct ContentReader<'a> {
 
 impl ContentReader<'_> {
     /// Puts names in place of placeholders, in one go: `@_user_1` is how `@_user_10` begins.
-    fn names(&self, text: &str) -> String {
+    fn replace_placeholders(&self, text: &str) -> String {
         let mut keys: Vec<(&str, String)> =
             self.mentions.iter().map(|one| (one.key.as_str(), self.render_mention(one))).collect();
         keys.push(("@_all", "@all".to_owned()));
@@ -156,10 +156,10 @@ impl ContentReader<'_> {
             return MessageContent::default();
         }
         if !said.text.trim().is_empty() || !said.files.is_empty() {
-            said.text = tidy(&said.text);
+            said.text = shorten(&said.text);
             return said;
         }
-        MessageContent { text: self.names(&card_words(card, &WORDS)), files: Vec::new() }
+        MessageContent { text: self.replace_placeholders(&card_words(card, &WORDS)), files: Vec::new() }
     }
 
     fn run(&self, run: &Value, line: &mut String, files: &mut Vec<Attachment>) {
@@ -178,7 +178,7 @@ impl ContentReader<'_> {
                 line.push_str(&format!("```{language}\n{}\n```", text().trim_end_matches('\n')));
             }
             "hr" => line.push_str("---"),
-            _ => line.push_str(&self.names(text())),
+            _ => line.push_str(&self.replace_placeholders(text())),
         }
     }
 
@@ -199,7 +199,7 @@ impl ContentReader<'_> {
 
     fn file(&self, json: &Value, field: &str, kind: &str, extension: &str) -> MessageContent {
         let Some(key) = json[field].as_str().and_then(plain) else { return MessageContent::default() };
-        let given = json["file_name"].as_str().map(clean).filter(|name| !name.is_empty());
+        let given = json["file_name"].as_str().map(clean_file_name).filter(|name| !name.is_empty());
         let tail: String = key.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
         let name = given.unwrap_or_else(|| format!("feishu-{kind}-{tail}.{extension}"));
         let way = if field == "image_key" { "image" } else { "file" };
@@ -229,7 +229,7 @@ fn location(json: &Value) -> String {
     format!("[Location: {} ({}, {})]", text("name"), text("latitude"), text("longitude"))
 }
 
-fn tidy(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let text = text.trim();
     let end =
         text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_TEXT_BYTES).last().unwrap_or(0);

@@ -55,7 +55,7 @@ const MAX_EVENTS_PER_CHAT: usize = 64;
 impl FeishuEventParser {
     /// Keeps the content of an event; returns the answer to the platform. Events of one chat are kept in the order in
     /// which this is first polled.
-    pub(super) async fn take(
+    pub(super) async fn on_event(
         &self,
         event: &EventEnvelope,
         sink: &dyn EventSink,
@@ -74,8 +74,10 @@ impl FeishuEventParser {
         let pressed = matches!(told, FeishuEvent::Press(_));
         let inbound = match told {
             FeishuEvent::Message(received) => self.message(received, sink).await,
-            FeishuEvent::Recall(recalled) => within(self.recall(recalled, sink)).await,
-            FeishuEvent::Press(pressed) => within(self.press(&event.header.event_id, pressed, sink)).await,
+            FeishuEvent::Recall(recalled) => with_timeout(self.recall(recalled, sink)).await,
+            FeishuEvent::Press(pressed) => {
+                with_timeout(self.press(&event.header.event_id, pressed, sink)).await
+            }
             FeishuEvent::Other => Ok(None),
         };
         let inbound = match inbound {
@@ -140,9 +142,9 @@ impl FeishuEventParser {
         let place = place(stand, chain);
         let topic = place.topic.clone();
         if addressed {
-            self.places.talked(id, true);
+            self.places.record_part(id, true);
         }
-        self.places.saw(id, place);
+        self.places.record_seen(id, place);
         // Only where others are there does the agent have to know who speaks.
         let name = if !private && (addressed || parent.is_some()) {
             self.places.ask_name(&self.client, &from).await
@@ -175,7 +177,7 @@ impl FeishuEventParser {
         // In a group the message that opened a thread is in the group itself.
         let first = stand.room == ChatKind::Group && stand.root.is_none();
         let place = place(stand.clone(), first || self.is_chain(&stand, sink).await?);
-        self.places.saw(id, place.clone());
+        self.places.record_seen(id, place.clone());
         Ok(Some(place))
     }
 
@@ -191,24 +193,26 @@ impl FeishuEventParser {
         // A group that is shown as topics is reported as a group: the message that opened a topic is in the topic
         // itself, and not in the group.
         let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
-        if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, sink).await? {
+        if opened
+            || self.is_in_conversation(&self.address(&stand.chat, stand.thread.clone()), root, sink).await?
+        {
             return Ok(false);
         }
         if let Some(part) = self.places.has_talked(root) {
             return Ok(part);
         }
-        let part = self.knows(&self.address(&stand.chat, None), root, sink).await?;
-        self.places.talked(root, part);
+        let part = self.is_in_conversation(&self.address(&stand.chat, None), root, sink).await?;
+        self.places.record_part(root, part);
         Ok(part)
     }
 
-    async fn knows(
+    async fn is_in_conversation(
         &self,
         at: &Address,
         message: &str,
         sink: &dyn EventSink,
     ) -> Result<bool, FeishuIntakeError> {
-        Ok(sink.knows(at, message).await?)
+        Ok(sink.is_in_conversation(at, message).await?)
     }
 
     async fn recall(
@@ -277,7 +281,9 @@ impl FeishuEventParser {
 }
 
 /// Gives a lookup its time.
-async fn within<T>(work: impl Future<Output = Result<T, FeishuIntakeError>>) -> Result<T, FeishuIntakeError> {
+async fn with_timeout<T>(
+    work: impl Future<Output = Result<T, FeishuIntakeError>>,
+) -> Result<T, FeishuIntakeError> {
     let late = || IntakeError::Lookup(CallError::Unknown("no answer in time".to_owned()));
     timeout(LOOKUP, work).await.unwrap_or_else(|_| Err(late()))
 }

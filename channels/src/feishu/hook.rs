@@ -41,7 +41,7 @@ impl Webhook for FeishuWebhook {
         if signature.is_empty() || whole { Glance::Open } else { Glance::Foreign }
     }
 
-    fn take<'a>(
+    fn handle<'a>(
         &'a self,
         post: WebhookRequest<'a>,
         sink: &'a dyn EventSink,
@@ -58,7 +58,7 @@ impl Webhook for FeishuWebhook {
             if self.parser.me.get().is_none() {
                 return WebhookResponse::Later;
             }
-            let taken = self.parser.take(&event, sink).await;
+            let taken = self.parser.on_event(&event, sink).await;
             self.report_health(taken.as_ref().err());
             taken.map_or(WebhookResponse::Later, WebhookResponse::Taken)
         })

@@ -56,25 +56,29 @@ impl FeishuChannel {
         let Some(started) = started else { return Ok(ConnectionEnd::Renew) };
         started?;
         if let FeishuEventMode::Webhook { .. } = self.config.mode {
-            return self.stay(stop, TOKEN).await;
+            return self.wait_for_webhook(stop, TOKEN).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
         let Some(opened) = opened else { return Ok(ConnectionEnd::Renew) };
         let (socket, protocol, ping) = opened?;
-        self.greet("by long connection");
+        self.log_connected("by long connection");
         Ok(FeishuConnection::new(socket, protocol, ping, self.parser(), sink).serve(stop).await)
     }
 
     /// Stays while Feishu posts. No connection shows when the app's secret becomes invalid: the token is checked now
     /// and then, which requests another one only if the last is old or was refused.
-    async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<ConnectionEnd, ConnectionEnd> {
+    async fn wait_for_webhook(
+        &self,
+        stop: &CancellationToken,
+        pause: Duration,
+    ) -> Result<ConnectionEnd, ConnectionEnd> {
         let mut known = false;
         loop {
             let token = stop.run_until_cancelled(self.state.client.token()).await;
             let Some(token) = token else { return Ok(ConnectionEnd::Renew) };
             token.map_err(|failure| ended(&failure))?;
             if !std::mem::replace(&mut known, true) {
-                self.greet("by webhook");
+                self.log_connected("by webhook");
             }
             if stop.run_until_cancelled(sleep(pause)).await.is_none() {
                 return Ok(ConnectionEnd::Renew);
@@ -82,7 +86,7 @@ impl FeishuChannel {
         }
     }
 
-    fn greet(&self, how: &str) {
+    fn log_connected(&self, how: &str) {
         self.health.ready();
         tracing::info!(account = self.config.account, how, "connected to Feishu");
     }
@@ -148,7 +152,7 @@ impl<'a> FeishuConnection<'a> {
     }
 
     async fn serve(mut self, stop: &CancellationToken) -> ConnectionEnd {
-        let ended = self.talk(stop).await;
+        let ended = self.read_until_end(stop).await;
         if stop.is_cancelled() {
             // Without a goodbye the platform sends events here for a while.
             self.socket.close().await;
@@ -156,7 +160,7 @@ impl<'a> FeishuConnection<'a> {
         ended
     }
 
-    async fn talk(&mut self, stop: &CancellationToken) -> ConnectionEnd {
+    async fn read_until_end(&mut self, stop: &CancellationToken) -> ConnectionEnd {
         let mut keeping = FuturesUnordered::new();
         loop {
             // Three pings without an answer.
@@ -206,7 +210,7 @@ impl<'a> FeishuConnection<'a> {
 async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
     let answer = match crate::lenient::from_bytes::<EventEnvelope>(&delivery.payload) {
-        Ok(event) => match parser.take(&event, sink).await {
+        Ok(event) => match parser.on_event(&event, sink).await {
             Ok(told) => {
                 parser.health.kept();
                 Ok(told)
@@ -317,7 +321,7 @@ mod tests {
             }
             feishu.state.client.call(Method::GET, "x", None).await
         };
-        let (ended, _) = tokio::join!(feishu.stay(&stop, Duration::from_millis(10)), used);
+        let (ended, _) = tokio::join!(feishu.wait_for_webhook(&stop, Duration::from_millis(10)), used);
         assert!(matches!(ended, Err(ConnectionEnd::Fatal(ChannelError::Auth(_)))), "{ended:?}");
     }
 

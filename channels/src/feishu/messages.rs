@@ -62,7 +62,7 @@ enum Way {
 }
 
 impl Way {
-    fn worse(self) -> Option<Self> {
+    fn next_fallback(self) -> Option<Self> {
         match self {
             Self::Stream => Some(Self::Card),
             Self::Card => Some(Self::Post),
@@ -131,7 +131,7 @@ impl FeishuMessages {
 
     /// Shows a reply in a worse way from now on. False where there is none.
     fn degrade(&mut self, why: &FeishuError) -> bool {
-        let Some(worse) = self.way.worse() else { return false };
+        let Some(worse) = self.way.next_fallback() else { return false };
         tracing::warn!(%why, from = ?self.way, to = ?worse, "showing reply in a simpler way");
         self.way = worse;
         true
@@ -218,7 +218,7 @@ impl FeishuMessages {
         let card = intent.dedup_key.clone().filter(|_| self.way == Way::Stream);
         let (kind, content) = match (self.way, &card) {
             (Way::Stream, Some(card)) => {
-                match self.dress(card, page).await {
+                match self.fill_card(card, page).await {
                     // It is there already, perhaps: a change will show the page.
                     Err(failure) if failure.is_sequence() && intent.again => {}
                     dressed => dressed?,
@@ -234,7 +234,7 @@ impl FeishuMessages {
     }
 
     /// Makes a card show a page before it is sent. A new one shows the sign.
-    async fn dress(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
+    async fn fill_card(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let shows = self.cards.get(&card.id).and_then(|face| face.page.as_ref()) == Some(page);
         if shows { Ok(()) } else { self.show(card, page).await }
     }
@@ -332,7 +332,7 @@ impl PlatformMessages for FeishuMessages {
         }
         // It may have come about by any try, the last one included.
         let own = self.chat_client.own_between(intended - SKEW, now() + SKEW).await?;
-        let known = history.known(intended - BEFORE).await?;
+        let known = history.known_messages(intended - BEFORE).await?;
         let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
         let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !history.own.contains(id));
         Ok(unknown.map(|id| FeishuMessageRef { id, card: intent.dedup_key.clone() }))
@@ -362,7 +362,7 @@ impl PlatformMessages for FeishuMessages {
     ) -> Result<EditOutcome, CallError> {
         let result = match (&mut sent.card, self.capabilities().edits) {
             // Only a complete page replaces a message that cannot change.
-            (_, false) if page.done => return Err(gone()),
+            (_, false) if page.done => return Err(unchangeable()),
             (_, false) => return Ok(EditOutcome::Shown),
             (Some(card), true) => match self.show(&card.clone(), page).await {
                 Err(failure) if failure.is_sequence() && self.jump(card) => {
@@ -374,7 +374,7 @@ impl PlatformMessages for FeishuMessages {
         };
         match result {
             // Another message, in a simpler way, takes its place.
-            Err(failure) if failure.may_pass_otherwise() && self.degrade(&failure) => Err(gone()),
+            Err(failure) if failure.may_pass_otherwise() && self.degrade(&failure) => Err(unchangeable()),
             result => Ok(result.map(|()| EditOutcome::Shown)?),
         }
     }
@@ -412,7 +412,7 @@ impl PlatformMessages for FeishuMessages {
 }
 
 /// A message that cannot change.
-fn gone() -> CallError {
+fn unchangeable() -> CallError {
     CallError::Gone("the message cannot change".to_owned())
 }
 

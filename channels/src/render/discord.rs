@@ -168,7 +168,7 @@ impl Pen<'_> {
         self.closed = matches!(style, Style::Bold | Style::Italic | Style::Strike);
         match style {
             Style::Link(url) if is_web(url) => {
-                let _ = write!(self.out, "](<{}>)", tamed(url));
+                let _ = write!(self.out, "](<{}>)", escape_url(url));
             }
             Style::Link(url) => {
                 self.out.push_str(" (");
@@ -206,7 +206,7 @@ fn is_web(url: &str) -> bool {
 }
 
 /// Returns an address without the signs that would end it here.
-fn tamed(url: &str) -> String {
+fn escape_url(url: &str) -> String {
     let mut out = String::with_capacity(url.len());
     for c in url.chars() {
         match c {

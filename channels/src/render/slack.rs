@@ -156,7 +156,7 @@ fn target(style: &Style) -> Option<&str> {
 }
 
 /// Splits off the white space around words: a mark is never next to white space.
-fn around(text: &str) -> (&str, &str, &str) {
+fn split_whitespace_around(text: &str) -> (&str, &str, &str) {
     let words = text.trim();
     let before = text.len() - text.trim_start().len();
     let (head, rest) = text.split_at_checked(before).unwrap_or(("", text));
@@ -177,7 +177,7 @@ impl Markup for Mrkdwn {
 
     fn write_line(&self, line: &SlackLine<'_>, out: &mut String) {
         for (n, piece) in line.pieces.iter().enumerate() {
-            let (head, words, tail) = around(piece.text);
+            let (head, words, tail) = split_whitespace_around(piece.text);
             escape(head, out);
             if words.is_empty() {
                 continue;
@@ -274,7 +274,7 @@ impl Markup for Markdown {
 
     fn write_line(&self, line: &SlackLine<'_>, out: &mut String) {
         for (n, piece) in line.pieces.iter().enumerate() {
-            let (head, words, tail) = around(piece.text);
+            let (head, words, tail) = split_whitespace_around(piece.text);
             out.push_str(head);
             if words.is_empty() {
                 continue;

@@ -16,7 +16,7 @@ pub fn html(rich: &Rich) -> String {
     let mut out = String::with_capacity(rich.text.len() * 2);
     let mut open: Vec<&Style> = Vec::new();
     let mut at = 0;
-    for (from, marks) in stretches(rich) {
+    for (from, marks) in style_changes(rich) {
         write_words(rich, at..from, &open, &mut out);
         change(&mut open, marks, &mut out);
         at = from;
@@ -61,7 +61,7 @@ fn calls(before: Option<char>, c: char) -> bool {
 }
 
 /// Returns each place where marks change, and the marks from there on.
-fn stretches(rich: &Rich) -> Vec<(usize, Vec<&Style>)> {
+fn style_changes(rich: &Rich) -> Vec<(usize, Vec<&Style>)> {
     let mut edges: Vec<usize> =
         rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
     edges.sort_unstable();

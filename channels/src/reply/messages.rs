@@ -53,7 +53,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     }
 
     /// Returns how long a reply waits for its end before its first message; `neutral` if there are no words yet.
-    fn patience(&self, _neutral: bool) -> Duration {
+    fn placeholder_delay(&self, _neutral: bool) -> Duration {
         Duration::ZERO
     }
 
@@ -135,7 +135,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
 
     /// Deletes messages whose deletion failed before. Called at the end of a delivered reply, and again after an error,
     /// which is [`SendError::Untidy`].
-    fn tidy(&mut self) -> impl Future<Output = Result<(), SendError>> + Send {
+    fn retry_deletions(&mut self) -> impl Future<Output = Result<(), SendError>> + Send {
         async { Ok(()) }
     }
 
@@ -271,7 +271,7 @@ impl<'a> MessageHistory<'a> {
     }
 
     /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
-    pub(crate) async fn known(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
-        Ok(self.store.known(since).await?)
+    pub(crate) async fn known_messages(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
+        Ok(self.store.known_messages(since).await?)
     }
 }

@@ -58,7 +58,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Gives up the files that cannot be sent as they are.
     pub(super) async fn look_at(&mut self, files: &[OutFile]) {
         for (n, file) in files.iter().enumerate() {
-            if self.tries(n).is_some()
+            if self.attempts(n).is_some()
                 && let Err(why) = size::<M>(file, self.language).await
             {
                 self.now_is(n, Sending::Failed { why });
@@ -97,7 +97,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     pub(super) async fn send_files(&mut self, files: &[OutFile]) -> Result<(), SendError> {
         let mut deadline = Deadline { hurry: self.hurry.clone(), since: None };
         for (n, file) in files.iter().enumerate() {
-            if self.tries(n).is_some() {
+            if self.attempts(n).is_some() {
                 let bytes = self.bytes_left(files).await;
                 self.send_patiently(n, file, bytes, &mut deadline).await?;
             }
@@ -121,7 +121,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 }
                 tracing::warn!(file = file.name, "gave up file: it takes too long, and somebody waits");
                 // An interrupted file may have arrived.
-                let begun = self.tries(n).is_some_and(|tries| tries.times > 0);
+                let begun = self.attempts(n).is_some_and(|tries| tries.times > 0);
                 let why = if begun { Language::unsent_uncertain } else { Language::unsent_late };
                 self.give_up(n, why);
                 return Ok(());
@@ -145,7 +145,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Sends a file once, unless it is found to be there, or was perhaps sent as often as it may be.
     async fn send_file(&mut self, n: usize, file: &OutFile) -> Result<(), SendError> {
-        let Some(before) = self.tries(n) else { return Ok(()) };
+        let Some(before) = self.attempts(n) else { return Ok(()) };
         let Ok(size) = size::<M>(file, self.language).await else {
             self.give_up(n, Language::unsent_failed);
             return Ok(());
@@ -161,7 +161,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 return Ok(());
             }
             FoundFile::Absent => {
-                self.rest(before.times)?;
+                self.check_last_try(before.times)?;
                 let times = before.times + u8::from(self.hurry.is_waited_for());
                 FileAttempts { times, ..before.clone() }
             }
@@ -170,7 +170,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 return Ok(());
             }
             FoundFile::Perhaps => {
-                self.rest(before.times)?;
+                self.check_last_try(before.times)?;
                 FileAttempts { times: before.times + 1, since: now(), ..before.clone() }
             }
         };
@@ -213,7 +213,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 
     /// Fails while the last try that a file has is to wait. A restart forgets that.
-    fn rest(&self, times: u8) -> Result<(), SendError> {
+    fn check_last_try(&self, times: u8) -> Result<(), SendError> {
         let lost = self.lost.filter(|_| times > 0 && !self.hurry.is_waited_for());
         let left = lost.map_or(Duration::ZERO, |lost| REST.saturating_sub(lost.elapsed()));
         if left.is_zero() { Ok(()) } else { Err(SendError::Later { after: left }) }
@@ -222,14 +222,14 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Returns how many bytes the files have that are still to be sent.
     async fn bytes_left(&self, files: &[OutFile]) -> u64 {
         let mut left = 0u64;
-        for (_, file) in files.iter().enumerate().filter(|(n, _)| self.tries(*n).is_some()) {
+        for (_, file) in files.iter().enumerate().filter(|(n, _)| self.attempts(*n).is_some()) {
             left = left.saturating_add(size::<M>(file, self.language).await.unwrap_or(0));
         }
         left
     }
 
     /// Returns how an unsettled file fared; `None` for one that is there or given up.
-    fn tries(&self, n: usize) -> Option<FileAttempts> {
+    fn attempts(&self, n: usize) -> Option<FileAttempts> {
         match self.record.files.get(n) {
             None => Some(FileAttempts { times: 0, key: fresh_key(), since: 0 }),
             Some(Sending::Tried { times, key, since }) => {

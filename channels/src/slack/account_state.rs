@@ -101,7 +101,7 @@ impl SlackAccountState {
         channel: &str,
         params: &Value,
     ) -> Result<T, SlackError> {
-        let key = held(method, channel);
+        let key = rate_limit_key(method, channel);
         if let Some(left) = self.holds.held(&key) {
             return Err(CallError::Wait(left));
         }
@@ -129,7 +129,7 @@ impl SlackAccountState {
 
     /// Fails while calls of a method have to wait. No other method waits with it.
     pub(super) fn check_rate_limit(&self, method: &str, channel: &str) -> Result<(), SlackError> {
-        self.holds.held(&held(method, channel)).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+        self.holds.held(&rate_limit_key(method, channel)).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Returns whether a new message shows an answer sooner than a change that has to wait for `wait`.
@@ -182,7 +182,7 @@ impl SlackAccountState {
 }
 
 /// Messages are counted by channel, everything else by method.
-fn held(method: &str, channel: &str) -> String {
+fn rate_limit_key(method: &str, channel: &str) -> String {
     if method == "chat.postMessage" { format!("{method}:{channel}") } else { method.to_owned() }
 }
 

@@ -46,7 +46,7 @@ impl SlackChannel {
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - millis(time);
-        let known = match sink.known(&self.handler.account, since(LATELY)).await {
+        let known = match sink.known_messages(&self.handler.account, since(LATELY)).await {
             Ok(known) => known,
             Err(error) => {
                 tracing::warn!(%error, "failed to look for missed messages");
@@ -151,7 +151,7 @@ mod tests {
             Box::pin(async { Ok(Accepted::New) })
         }
 
-        fn known<'a>(
+        fn known_messages<'a>(
             &'a self,
             _: &'a str,
             _: i64,
@@ -159,7 +159,11 @@ mod tests {
             Box::pin(async { Ok(self.known.clone()) })
         }
 
-        fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+        fn is_in_conversation<'a>(
+            &'a self,
+            _: &'a Address,
+            _: &'a str,
+        ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
             Box::pin(async { Ok(false) })
         }
     }

@@ -69,14 +69,14 @@ impl SlackEventHandler {
             let typed = source == Source::Command;
             let chat = inbound.address.chat.clone();
             let turn = async { if typed { self.order.lock(&chat).await } else { None } };
-            let (_turn, inbound) = tokio::join!(turn, self.known(inbound));
+            let (_turn, inbound) = tokio::join!(turn, self.with_sender_name(inbound));
             sink.accept(inbound).await?;
         }
         Ok(())
     }
 
     /// Gives the sender the name that their messages carry: commands and presses contain another.
-    async fn known(&self, mut inbound: Inbound) -> Inbound {
+    async fn with_sender_name(&self, mut inbound: Inbound) -> Inbound {
         let id = inbound.sender.id.clone();
         let mut names = self.state.people.names(&self.state.client, std::slice::from_ref(&id)).await;
         if let Some(name) = names.remove(&id) {
@@ -111,7 +111,7 @@ impl SlackEventHandler {
         let mut context = DecodeContext::default();
         if let Some((channel, thread)) = heard.thread(me).filter(|_| self.require_mention) {
             let SlackAccountState { client, threads, .. } = &*self.state;
-            context.ours = threads.ours(client, me, channel, thread).await?;
+            context.ours = threads.has_bot_spoken(client, me, channel, thread).await?;
         }
         let Some(mut inbound) = decoder.decode(heard, &context) else { return Ok(None) };
         if !inbound.addressed && !matches!(inbound.kind, InboundKind::Message { .. }) {

@@ -120,13 +120,15 @@ pub(super) fn fatal(error: &SlackError) -> Option<ChannelError> {
         CallError::Special(SlackCase::Scope(scope)) => Some(ChannelError::Config(format!(
             "the token lacks the scope {scope}: add it and install the app anew"
         ))),
-        CallError::Refused(what) if what.contains("socket_mode") || what == "link_disabled" => Some(off()),
+        CallError::Refused(what) if what.contains("socket_mode") || what == "link_disabled" => {
+            Some(socket_mode_disabled())
+        }
         _ => None,
     }
 }
 
 /// Socket Mode is switched off.
-pub(super) fn off() -> ChannelError {
+pub(super) fn socket_mode_disabled() -> ChannelError {
     let help =
         "switch it on at https://api.slack.com/apps under \"Socket Mode\", or set `event_delivery: http`";
     ChannelError::Config(format!("Socket Mode is off for this app: {help}"))

@@ -7,7 +7,7 @@
 use super::{
     SlackChannel, SlackEventMode,
     event_handler::{SlackIntakeError, Source},
-    failure::{SlackError, fatal, off},
+    failure::{SlackError, fatal, socket_mode_disabled},
     wire::SocketModeFrame,
 };
 use crate::{
@@ -55,7 +55,7 @@ impl SlackChannel {
 
     async fn session(&self, sink: &dyn EventSink, stop: &CancellationToken) -> ConnectionEnd {
         let opened = async {
-            self.meet().await?;
+            self.learn_identity().await?;
             match self.config.delivery {
                 SlackEventMode::Socket { .. } => self.open().await.map(Some),
                 SlackEventMode::Http { .. } => Ok(None),
@@ -88,7 +88,7 @@ impl SlackChannel {
     }
 
     /// Learns who the bot is.
-    async fn meet(&self) -> Result<(), ConnectionEnd> {
+    async fn learn_identity(&self) -> Result<(), ConnectionEnd> {
         let known = self.handler.state.me.get().is_some();
         let me = self.handler.state.me().await.map_err(ended)?;
         if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
@@ -184,7 +184,7 @@ impl<'a> SlackSession<'a> {
             self.slack.alive(self.socket.last_received_at());
         }
         if !self.broken {
-            self.farewell().await;
+            self.acknowledge_pending().await;
             self.socket.close().await;
         }
         ended
@@ -232,7 +232,7 @@ impl<'a> SlackSession<'a> {
     async fn change(&mut self, socket: Socket) {
         self.next = None;
         if !self.broken {
-            self.farewell().await;
+            self.acknowledge_pending().await;
         }
         let old = std::mem::replace(&mut self.socket, socket);
         if !self.broken {
@@ -245,7 +245,7 @@ impl<'a> SlackSession<'a> {
     }
 
     /// Acknowledges envelopes in progress, as far as that is soon done.
-    async fn farewell(&mut self) {
+    async fn acknowledge_pending(&mut self) {
         let all = async {
             while let Some(kept) = self.kept.next().await {
                 if let Some(id) = kept
@@ -333,7 +333,7 @@ fn read(frame: socket::SocketFrame) -> Result<Option<SocketModeFrame>, Connectio
 
 fn told_to_go(frame: &SocketModeFrame) -> ConnectionEnd {
     match frame.reason.as_deref().unwrap_or_default() {
-        "link_disabled" => ConnectionEnd::Fatal(off()),
+        "link_disabled" => ConnectionEnd::Fatal(socket_mode_disabled()),
         "too_many_websockets" => {
             ConnectionEnd::Later("too many connections of this app are open".to_owned(), CROWDED)
         }

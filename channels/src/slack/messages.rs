@@ -195,16 +195,16 @@ impl SlackMessages {
     }
 
     /// Makes a message of a page: a stream, where it is to grow and streams are taken.
-    async fn make(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
+    async fn create_message(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
         let stream = if self.streams() && !page.done && !page.asks { self.start(page).await? } else { None };
         match stream {
             Some(post) => Ok(post),
-            None => self.say(key, page).await,
+            None => self.post_message(key, page).await,
         }
     }
 
     /// Posts a message whole; once more without marks if Slack does not take them.
-    async fn say(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
+    async fn post_message(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
         let params = |text: &str, blocks: &[Value]| {
             let mut params = json!({
                 "channel": self.channel, "text": text,
@@ -309,7 +309,7 @@ impl PlatformMessages for SlackMessages {
         }
     }
 
-    fn patience(&self, neutral: bool) -> Duration {
+    fn placeholder_delay(&self, neutral: bool) -> Duration {
         if self.streams() && !neutral { Duration::ZERO } else { PLACEHOLDER_DELAY }
     }
 
@@ -358,19 +358,19 @@ impl PlatformMessages for SlackMessages {
         intent: &SendIntent<Option<SlackDedupKey>>,
         history: &MessageHistory<'_>,
     ) -> Result<Option<SlackMessageRef>, SendError> {
-        let known = history.known(intent.since).await?;
+        let known = history.known_messages(intent.since).await?;
         let here = known.into_iter().filter(|known_message| known_message.chat == self.channel);
         let known: HashSet<String> =
             here.map(|known_message| known_message.message).chain(history.own.clone()).collect();
         // A reply that a restart cut is taken up before the connection is there.
         self.state.me().await?;
-        match self.here(intent.since).await {
+        match self.messages_in_place(intent.since).await {
             Ok(messages) => {
                 self.blind = false;
                 Ok(self.pick(self.state.me().await?, &messages, intent, &known))
             }
             Err(error) if error.is_passing() => Err(error.into()),
-            Err(error) => self.blindly(intent, &error),
+            Err(error) => self.resend_once(intent, &error),
         }
     }
 
@@ -380,7 +380,7 @@ impl PlatformMessages for SlackMessages {
         page: &SlackPage,
     ) -> Result<SlackMessageRef, CallError> {
         self.spend(self.streams());
-        let post = self.make(&intent.key, page).await;
+        let post = self.create_message(&intent.key, page).await;
         let post = self.or_aside(post, intent.n, page).await;
         self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
         let post = post?;
@@ -389,7 +389,7 @@ impl PlatformMessages for SlackMessages {
         if post.is_lost() {
             return Ok(post);
         }
-        self.state.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
+        self.state.threads.record_spoken(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
         self.say_status(page).await;
         Ok(post)
     }
@@ -400,7 +400,7 @@ impl PlatformMessages for SlackMessages {
         }
         self.begun = true;
         self.spend(sent.stream);
-        if !(sent.stream && !page.asks && self.grow(sent, page).await?) {
+        if !(sent.stream && !page.asks && self.extend_stream(sent, page).await?) {
             self.streaming = false;
             self.replace(sent, page).await?;
         }
@@ -443,7 +443,7 @@ impl PlatformMessages for SlackMessages {
     }
 
     async fn prepare_upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
-        self.bring(key, file, size).await
+        self.upload_bytes(key, file, size).await
     }
 
     async fn upload(&mut self, key: &str, file: &OutFile, _size: u64) -> Result<String, CallError> {
@@ -472,7 +472,7 @@ impl PlatformMessages for SlackMessages {
             (Arc::clone(&self.state), self.channel.clone(), Arc::clone(&self.status));
         Some(Typing::start(STATUS, move || {
             let (state, channel, thread) = (Arc::clone(&state), channel.clone(), thread.clone());
-            let words = status.due();
+            let words = status.due_status();
             Box::pin(async move {
                 if let Some(words) = words {
                     state.status(&channel, &thread, &words).await;

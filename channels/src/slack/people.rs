@@ -59,7 +59,7 @@ impl People {
         let mut names = HashMap::new();
         let deadline = Instant::now() + LOOKUP_TIMEOUT;
         for id in ids.iter().take(MAX_LOOKUPS_PER_MESSAGE) {
-            let known = self.known(id);
+            let known = self.cached(id);
             let name = match known {
                 Some(name) => name,
                 None => self.ask(client, id, deadline).await,
@@ -74,7 +74,7 @@ impl People {
         self.0.get(id).and_then(|person| person.locale)
     }
 
-    fn known(&self, id: &str) -> Option<Option<String>> {
+    fn cached(&self, id: &str) -> Option<Option<String>> {
         self.0.get(id).filter(|person| person.until > Instant::now()).map(|person| person.name)
     }
 

@@ -25,19 +25,19 @@ impl Default for ThreadCache {
 
 impl ThreadCache {
     /// The bot spoke here.
-    pub(super) fn spoke(&self, channel: &str, thread: &str) {
+    pub(super) fn record_spoken(&self, channel: &str, thread: &str) {
         self.put(channel, thread, true);
     }
 
     /// Returns whether the bot has spoken in a thread.
-    pub(super) async fn ours(
+    pub(super) async fn has_bot_spoken(
         &self,
         client: &SlackClient,
         me: &SlackIdentity,
         channel: &str,
         thread: &str,
     ) -> Result<bool, SlackError> {
-        if let Some(known) = self.known(channel, thread) {
+        if let Some(known) = self.cached(channel, thread) {
             return Ok(known);
         }
         let params = [("channel", channel), ("ts", thread), ("limit", LOOKED_AT)];
@@ -50,13 +50,13 @@ impl ThreadCache {
             }
         };
         // The bot may have spoken in the thread meanwhile.
-        if self.known(channel, thread).is_none() {
+        if self.cached(channel, thread).is_none() {
             self.put(channel, thread, ours);
         }
         Ok(ours)
     }
 
-    fn known(&self, channel: &str, thread: &str) -> Option<bool> {
+    fn cached(&self, channel: &str, thread: &str) -> Option<bool> {
         self.0.get(&(channel.to_owned(), thread.to_owned()))
     }
 

@@ -52,7 +52,11 @@ pub(super) enum ShareOutcome {
 }
 
 /// Brings a file's bytes to Slack and returns the file's id. The file is not visible yet.
-pub(super) async fn bring(state: &SlackAccountState, file: &OutFile, size: u64) -> Result<String, CallError> {
+pub(super) async fn upload_file(
+    state: &SlackAccountState,
+    file: &OutFile,
+    size: u64,
+) -> Result<String, CallError> {
     let length = size.to_string();
     let params = [("filename", file.name.as_str()), ("length", length.as_str())];
     let place: UploadUrlResponse =

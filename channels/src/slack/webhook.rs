@@ -34,7 +34,7 @@ impl Webhook for SlackWebhook {
         if signed && fresh { Glance::Open } else { Glance::Foreign }
     }
 
-    fn take<'a>(
+    fn handle<'a>(
         &'a self,
         post: WebhookRequest<'a>,
         sink: &'a dyn EventSink,

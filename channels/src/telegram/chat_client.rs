@@ -60,8 +60,8 @@ impl TelegramChatClient {
     }
 
     /// A message of the chat's sequence is known.
-    pub(super) fn saw(&self, id: i64) {
-        self.state.chats.saw(self.chat, id);
+    pub(super) fn record_seen(&self, id: i64) {
+        self.state.chats.record_seen(self.chat, id);
     }
 
     /// Makes a call, unless the chat has to wait.
@@ -90,7 +90,7 @@ impl TelegramChatClient {
         }
         let result = transport.note(call.effect(), api.call(self.chat, call).await);
         match &result {
-            Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),
+            Ok(posted) if posted.id > 0 => chats.record_seen(self.chat, posted.id),
             Err(CallError::Wait(after)) => pacer.hold(&self.chat, *after),
             _ => {}
         }

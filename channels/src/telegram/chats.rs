@@ -29,7 +29,7 @@ impl Default for Chats {
 
 impl Chats {
     /// A message was seen or sent.
-    pub(super) fn saw(&self, chat: i64, id: i64) {
+    pub(super) fn record_seen(&self, chat: i64, id: i64) {
         self.newest.change(sequence(chat), || id, |newest| *newest = id.max(*newest));
     }
 
@@ -56,10 +56,10 @@ mod tests {
     #[test]
     fn private_chats_share_a_sequence_and_supergroups_do_not() {
         let chats = Chats::default();
-        chats.saw(7, 10);
-        chats.saw(-5, 12);
-        chats.saw(7, 11);
-        chats.saw(-1_001_000_000_001, 99);
+        chats.record_seen(7, 10);
+        chats.record_seen(-5, 12);
+        chats.record_seen(7, 11);
+        chats.record_seen(-1_001_000_000_001, 99);
         assert_eq!(
             [7, 8, -5, -1_001_000_000_001, -1_001_000_000_002].map(|chat| chats.newest(chat)),
             [Some(12), Some(12), Some(12), Some(99), None]

@@ -72,7 +72,8 @@ impl TelegramChannel {
 
     /// Learns who the bot is, chooses how updates come, and sends Telegram the commands.
     async fn start(&self) -> Result<(), ChannelError> {
-        let me = self.insist(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
+        let me =
+            self.retry_until_answered(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
         let wants_all = !self.config.require_mention || self.config.reads_groups;
         if wants_all && !me.can_read_all_group_messages {
             tracing::warn!("found privacy mode on: in groups the bot gets only commands and answers to it");
@@ -82,7 +83,8 @@ impl TelegramChannel {
         // The first answer stays: a token's bot does not change.
         let _ = self.me.set(me);
         let (method, wanted) = self.way_of_updates();
-        self.insist(|| self.client.ask_by_name::<_, bool>(method, &wanted, CALL_TIMEOUT)).await?;
+        self.retry_until_answered(|| self.client.ask_by_name::<_, bool>(method, &wanted, CALL_TIMEOUT))
+            .await?;
         self.tell_commands().await;
         self.health.ready();
         Ok(())
@@ -122,7 +124,7 @@ impl TelegramChannel {
     }
 
     /// Repeats a call until Telegram answers it or refuses it for good.
-    async fn insist<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
+    async fn retry_until_answered<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
     where
         F: Future<Output = Result<T, TelegramError>>,
     {
@@ -201,7 +203,7 @@ impl<'a> LongPoll<'a> {
                 () = stop.cancelled() => break,
             };
             let pause = match batch {
-                Ok(batch) => self.take(&batch).await,
+                Ok(batch) => self.offer_batch(&batch).await,
                 Err(error) => Some(self.telegram.trouble(error, &mut self.backoff)?),
             };
             self.shaky = pause.is_some();
@@ -226,7 +228,7 @@ impl<'a> LongPoll<'a> {
 
     /// Offers a batch, in order and all at once, so that the store can keep it in one go. Returns the pause if not all
     /// updates were taken.
-    async fn take(&mut self, batch: &[RawUpdate]) -> Option<Duration> {
+    async fn offer_batch(&mut self, batch: &[RawUpdate]) -> Option<Duration> {
         self.confirmed = self.offset;
         if !batch.is_empty() {
             self.last_update = Instant::now();
@@ -268,7 +270,7 @@ impl<'a> LongPoll<'a> {
             return Ok(None);
         };
         let TelegramChannel { config, me, state, .. } = self.telegram;
-        see(&state.chats, &update);
+        record_message_id(&state.chats, &update);
         let Some(me) = me.get() else { return Ok(None) };
         let decoder =
             TelegramDecoder { account: &config.account, me, require_mention: config.require_mention };
@@ -318,9 +320,9 @@ fn kind(raw: &RawUpdate) -> String {
 }
 
 /// Notes the number of the message that an update brings.
-pub(super) fn see(chats: &Chats, update: &TelegramUpdate) {
+pub(super) fn record_message_id(chats: &Chats, update: &TelegramUpdate) {
     if let Some(message) = &update.message {
-        chats.saw(message.chat.id, message.message_id);
+        chats.record_seen(message.chat.id, message.message_id);
     }
 }
 

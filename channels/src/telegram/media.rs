@@ -3,7 +3,7 @@
 use super::wire::{ChecklistTask, Media, PollOption, TelegramContent, TelegramLocation, full_name};
 use crate::{
     Attachment,
-    name::{clean, extension_of},
+    name::{clean_file_name, extension_of},
 };
 
 /// Returns the files of a content.
@@ -25,7 +25,7 @@ pub(super) fn attachments(content: &TelegramContent) -> Vec<Attachment> {
 }
 
 fn attachment(media: &Media, kind: &str, extension: &str) -> Attachment {
-    let given = media.file_name.as_deref().map(clean).filter(|name| !name.is_empty());
+    let given = media.file_name.as_deref().map(clean_file_name).filter(|name| !name.is_empty());
     let made_up = || {
         let extension = media.mime_type.as_deref().and_then(extension_of).unwrap_or(extension);
         let id: String = media.file_unique_id.chars().filter(|c| fits(*c)).collect();

@@ -119,8 +119,8 @@ impl TelegramMessages {
         found.topic == self.thread.topic && answers_ours
     }
 
-    async fn known(&self, since: i64, history: &MessageHistory<'_>) -> Result<KnownIds, SendError> {
-        let known_messages = history.known(since).await?;
+    async fn known_ids(&self, since: i64, history: &MessageHistory<'_>) -> Result<KnownIds, SendError> {
+        let known_messages = history.known_messages(since).await?;
         let own = history.own.iter().filter_map(|id| id.parse().ok());
         Ok(KnownIds::new(self.chat_client.chat, &known_messages, own))
     }
@@ -178,9 +178,9 @@ impl PlatformMessages for TelegramMessages {
     ) -> Result<Floor, SendError> {
         let newest = match self.chat_client.newest() {
             Some(newest) => newest,
-            None => self.known(since, history).await?.newest(),
+            None => self.known_ids(since, history).await?.newest(),
         };
-        self.chat_client.saw(newest);
+        self.chat_client.record_seen(newest);
         Ok(Floor { floor: newest.max(self.answered.unwrap_or(0)) })
     }
 
@@ -189,7 +189,7 @@ impl PlatformMessages for TelegramMessages {
         intent: &SendIntent<Floor>,
         history: &MessageHistory<'_>,
     ) -> Result<Option<Number>, SendError> {
-        let known = self.known(intent.since, history).await?;
+        let known = self.known_ids(intent.since, history).await?;
         let interrupted = self.search.take().filter(|(key, _)| *key == intent.key);
         let mut search =
             interrupted.map_or_else(|| MessageSearch::above(intent.dedup_key.floor), |(_, search)| search);

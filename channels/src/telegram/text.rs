@@ -31,7 +31,7 @@ pub(super) fn parse_text(message: &TelegramMessage, me: &TelegramIdentity) -> Me
         }
     }
     let mentioned = !own.is_empty();
-    MessageText { text: without(text, own), mentioned, addressed: mentioned || bare_command }
+    MessageText { text: remove_ranges(text, own), mentioned, addressed: mentioned || bare_command }
 }
 
 /// How an entity names the bot.
@@ -77,7 +77,7 @@ fn byte_at(text: &str, units: usize) -> Option<usize> {
 }
 
 /// Removes the bot's names. A name leaves no double space, and none at the start leaves its comma.
-fn without(text: &str, mut own: Vec<Range<usize>>) -> String {
+fn remove_ranges(text: &str, mut own: Vec<Range<usize>>) -> String {
     own.sort_by_key(|range| range.start);
     let mut kept = String::with_capacity(text.len());
     let mut at = 0;

@@ -3,7 +3,7 @@
 use super::{
     chats::Chats,
     decode::{TelegramDecoder, UpdateDelivery},
-    listen::see,
+    listen::record_message_id,
     wire::{TelegramIdentity, TelegramUpdate, UpdateEnvelope},
 };
 use crate::{
@@ -33,7 +33,7 @@ impl Webhook for TelegramWebhook {
         if self.is_telegrams(header(headers, SECRET)) { Glance::Proven } else { Glance::Foreign }
     }
 
-    fn take<'a>(
+    fn handle<'a>(
         &'a self,
         post: WebhookRequest<'a>,
         sink: &'a dyn EventSink,
@@ -67,7 +67,7 @@ impl TelegramWebhook {
             tracing::warn!(update_id, "dropped update: decode error");
             return Ok(None);
         };
-        see(&self.chats, &update);
+        record_message_id(&self.chats, &update);
         let decoder = TelegramDecoder { account: &self.account, me, require_mention: self.require_mention };
         Ok(decoder.decode(&update, now()))
     }

@@ -41,7 +41,7 @@ impl<'a> CatchUp<'a> {
         self.running = Some(Box::pin(async move {
             if !delay.is_zero() {
                 backoff.pause(&platform, delay).await;
-                backoff.tries();
+                backoff.start_try();
             }
             (read.await, backoff)
         }));

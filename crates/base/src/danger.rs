@@ -70,7 +70,7 @@ fn all(commands: &[ParsedCommand], depth: usize) -> Option<Danger> {
     for command in commands {
         let nested = command.words.iter().map(|word| &word.inner).chain([&command.inner]);
         let nested = nested.into_iter().filter_map(|inner| all(inner, depth)).max();
-        worst = worst.max(nested).max(one(command, fed.as_ref(), depth));
+        worst = worst.max(nested).max(check_command(command, fed.as_ref(), depth));
         fed = match fed {
             _ if !command.piped => None,
             Some(Origin::Fetched | Origin::Hidden) => fed,
@@ -97,7 +97,7 @@ fn texts(words: &[ShellWord]) -> impl Iterator<Item = &str> {
 }
 
 /// Looks at one simple command.
-fn one(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
+fn check_command(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     let ParsedCommand { words, targets, sources, .. } = command;
     if targets.iter().chain(sources).any(|file| path::is_connection(file)) {
         return Some(Danger::Connects);
@@ -110,11 +110,16 @@ fn one(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Da
         return Some(Danger::Rights);
     }
     let reads = || sources.iter().any(|file| path::is_secret(file)).then_some(Danger::Secrets);
-    given(&bare, command, fed, depth).or_else(|| act(&bare, depth)).or_else(reads)
+    check_interpreter(&bare, command, fed, depth).or_else(|| check_program(&bare, depth)).or_else(reads)
 }
 
 /// Examines the text or file that an interpreter is given to run.
-fn given(bare: &Bare<'_>, command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
+fn check_interpreter(
+    bare: &Bare<'_>,
+    command: &ParsedCommand,
+    fed: Option<&Origin>,
+    depth: usize,
+) -> Option<Danger> {
     let program = bare.program()?;
     let shell = SHELLS.contains(&program);
     if matches!(program, "source" | ".") {
@@ -156,7 +161,7 @@ fn fetched(word: &ShellWord) -> bool {
 }
 
 /// Examines the effect of a program.
-fn act(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
+fn check_program(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     let arguments = || texts(bare.arguments());
     let operands = || arguments().filter(|word| !word.starts_with('-'));
     let flag = |short: char, long: &str| {
@@ -211,7 +216,7 @@ fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
             words: rest.iter().take(end).map(|word| ShellWord::new(&word.text)).collect(),
             ..ParsedCommand::default()
         };
-        if let Some(found) = given(&Bare::new(&command.words), &command, None, depth) {
+        if let Some(found) = check_interpreter(&Bare::new(&command.words), &command, None, depth) {
             return Some(found);
         }
     }

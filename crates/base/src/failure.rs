@@ -14,7 +14,7 @@ pub struct RunFailure {
     /// The failure and its remedy, in a sentence or two, without secrets.
     pub hint: String,
     /// The cause, for those who word it themselves; older versions stored none, and newer ones others.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "deserialize_known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<FailureCause>,
 }
 
@@ -41,7 +41,7 @@ pub enum FailureClass {
 #[serde(rename_all = "snake_case")]
 pub enum FailureCause {
     /// The model is overloaded or limits the rate.
-    #[error("The model is busy ({detail}). Try again {}.", when(*.minutes))]
+    #[error("The model is busy ({detail}). Try again {}.", retry_time(*.minutes))]
     Busy {
         /// The provider's words.
         detail: String,
@@ -146,7 +146,7 @@ pub enum FailureCause {
     Broken,
 }
 
-fn when(minutes: Option<u64>) -> String {
+fn retry_time(minutes: Option<u64>) -> String {
     minutes.map_or_else(|| "in a moment".to_owned(), |minutes| format!("in {minutes} minutes"))
 }
 
@@ -222,7 +222,7 @@ impl fmt::Display for RetryReason {
 }
 
 /// Reads a stored value; one of a newer version is none.
-pub(crate) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub(crate) fn deserialize_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     stored: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(stored)?).ok())

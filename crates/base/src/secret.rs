@@ -127,7 +127,7 @@ impl fmt::Debug for Variable {
 /// The secrets that one person has given, as a run may use them.
 pub trait SecretSource: Send + Sync {
     /// Returns those of these names that there are, as variables of a command.
-    fn lend(&self, names: &[String]) -> Vec<Variable>;
+    fn variables(&self, names: &[String]) -> Vec<Variable>;
 
     /// Returns a text without the values of secrets.
     fn hide(&self, text: String) -> String;
@@ -137,7 +137,7 @@ pub trait SecretSource: Send + Sync {
 pub struct NoSecrets;
 
 impl SecretSource for NoSecrets {
-    fn lend(&self, _: &[String]) -> Vec<Variable> {
+    fn variables(&self, _: &[String]) -> Vec<Variable> {
         Vec::new()
     }
 

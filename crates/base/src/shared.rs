@@ -40,7 +40,7 @@ pub enum ReadOutcome {
         /// The cause, for those who word it themselves; older versions stored none, and newer ones others.
         #[serde(
             default,
-            deserialize_with = "crate::failure::known",
+            deserialize_with = "crate::failure::deserialize_known",
             skip_serializing_if = "Option::is_none"
         )]
         cause: Option<UnreadCause>,

@@ -122,7 +122,7 @@ impl ModelCaller {
 
     /// Returns the caller of a call that this one makes beside its conversation: all that a sub-agent asks is its own.
     #[must_use]
-    pub fn beside(self, purpose: Self) -> Self {
+    pub fn for_side_call(self, purpose: Self) -> Self {
         match self {
             Self::Subagent => Self::Subagent,
             _ => purpose,

@@ -104,7 +104,7 @@ pub struct AgentChange {
 
 impl AgentChange {
     /// Returns the first tool group or skill that an agent would gain.
-    fn more(&self, now: &AgentProfile) -> Option<(&'static str, &str)> {
+    fn first_gain(&self, now: &AgentProfile) -> Option<(&'static str, &str)> {
         let both = [("tools", &self.tool_groups, &now.tool_groups), ("skills", &self.skills, &now.skills)];
         both.into_iter().find_map(|(what, wanted, has)| match (wanted.as_ref()?, has.as_ref()?) {
             (None, _) => Some((what, "all")),
@@ -233,7 +233,7 @@ impl Agents {
             Some(owner) => (self.own(owner), AgentPlace::Own),
             None => return Err(AgentError::Shared(wanted.to_owned())),
         };
-        let _alone = disk::alone(&root)?;
+        let _alone = disk::lock(&root)?;
         let name = self.vacant(wanted)?;
         let config = file::config(&name, &profile, None).map_err(AgentError::Wrong)?;
         disk::create(&root, &name, &[config, file::soul(&profile.soul)])?;
@@ -248,11 +248,11 @@ impl Agents {
     /// When there is none, it is broken, may not be changed, a value is invalid, or the disk fails.
     pub fn update(&self, wanted: &str, change: AgentChange) -> Result<CustomAgent, AgentError> {
         let root = self.editable(wanted)?;
-        let _alone = disk::alone(&root)?;
+        let _alone = disk::lock(&root)?;
         let old = self.find(wanted)?;
         let folder = disk::inside(&root, &old.name)?;
         let now = old.profile.clone();
-        if let Some((what, more)) = change.more(&now).filter(|_| change.only_less) {
+        if let Some((what, more)) = change.first_gain(&now).filter(|_| change.only_less) {
             let help = "whoever runs this bot writes it into its config.yaml, or lets people approve \
                         update_agent (approvals.tools)";
             return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {help}")));
@@ -309,7 +309,7 @@ impl Agents {
             return Err(AgentError::Shared(LEAD.to_owned()));
         }
         let profile = checked(AgentProfile { soul: soul.to_owned(), ..AgentProfile::default() })?;
-        let _alone = disk::alone(&self.shared())?;
+        let _alone = disk::lock(&self.shared())?;
         disk::replace(&self.inner.home, &[file::soul(&profile.soul)])?;
         tracing::info!(agent = LEAD, "changed soul of lead agent");
         Ok(())
@@ -321,7 +321,7 @@ impl Agents {
     /// When there is none, it may not be changed, or the disk fails.
     pub fn remove(&self, wanted: &str) -> Result<(), AgentError> {
         let root = self.editable(wanted)?;
-        let _alone = disk::alone(&root)?;
+        let _alone = disk::lock(&root)?;
         // A broken agent can be removed too.
         let name = normal(wanted)?;
         if !file::is_agent(&root.join(&name)) {

@@ -247,7 +247,7 @@ async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecre
         return LentSecrets::default();
     }
     let (store, user, own) = (client.secrets(), task.secrets_of.clone(), task.own_secrets.clone());
-    match tokio::task::spawn_blocking(move || store.lend(&user, own)).await {
+    match tokio::task::spawn_blocking(move || store.secrets_for_run(&user, own)).await {
         Ok(Ok(secrets)) => secrets,
         Ok(Err(error)) => {
             tracing::error!(%error, "failed to read secrets");
@@ -286,7 +286,7 @@ fn tools(setup: &AgentSetup, role: &Role, features: RunFeatures, sees: bool) -> 
     };
     let maker = role.makes_agents();
     setup.tools.only(|name| {
-        let given = groups.is_none_or(|wanted| setup.groups.give(wanted, name));
+        let given = groups.is_none_or(|wanted| setup.groups.includes(wanted, name));
         let is_off = name == WRITE_TODOS && features.todos == Some(false);
         given && !is_off && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
     })

@@ -90,7 +90,7 @@ impl Client {
     ///
     /// # Errors
     /// When the model fails, or the budgets are used up.
-    pub async fn wording(
+    pub async fn reword(
         &self,
         whose: &AssistFor,
         text: &str,

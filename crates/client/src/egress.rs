@@ -144,7 +144,7 @@ async fn answer(
 ) -> Result<ProxyReply, ProxyRefusal> {
     let connect = request.method() == Method::CONNECT;
     let (host, port) = target(request.uri(), connect)?;
-    let server = rules.reach(&host, port).await?;
+    let server = rules.connect(&host, port).await?;
     if connect {
         let client = hyper::upgrade::on(&mut request);
         *tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some((client, server));
@@ -167,7 +167,7 @@ fn target(uri: &Uri, connect: bool) -> Result<(String, u16), ProxyRefusal> {
 
 impl ProxyRules {
     /// Connects to a domain that may be reached.
-    async fn reach(&self, host: &str, port: u16) -> Result<TcpStream, ProxyRefusal> {
+    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ProxyRefusal> {
         if !self.domains.iter().any(|domain| domain.admits(host, port)) {
             let domains = self.domains.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let why = format!("{host}:{port} is not among what this sandbox may reach: {domains}");

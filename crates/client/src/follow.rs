@@ -212,7 +212,7 @@ impl Follower {
         let (seq, state) = db.state_at(&self.request.thread, until).await?;
         self.read_title().await?;
         let steps = self.steps(seq).await?;
-        self.frames.gap(asked, seq, (state, steps));
+        self.frames.gap(asked, seq, state, steps);
         Ok(seq)
     }
 
@@ -327,7 +327,7 @@ impl Follower {
             self.gap(after, until).await?;
             return Ok(Vec::new());
         }
-        self.frames.seek(Position::behind(after.seq, 0), after);
+        self.frames.seek(Position::after(after.seq, 0), after);
         self.know_state(after.seq).await?;
         self.rows(after.seq, until).await
     }
@@ -391,7 +391,7 @@ fn commit_of(rows: &mut std::vec::IntoIter<LogEntry>, known: Seq) -> Vec<LogEntr
 
 /// Returns the position of a run's ring before its first event.
 fn first_place(live: &LiveRun) -> Position {
-    Position::behind(live.before, live.first_event)
+    Position::after(live.before, live.first_event)
 }
 
 /// Returns whether a reader has some frames of a row's step, and not all.
@@ -412,7 +412,7 @@ fn ring_place(live: &LiveRun, after: Position) -> Option<(u64, Position)> {
             }
             _ => false,
         })?;
-        Some((at + 1, Position::behind(row.get(), 0)))
+        Some((at + 1, Position::after(row.get(), 0)))
     };
     let begin = (0, first_place(live));
     let place = match after.seq > live.before {

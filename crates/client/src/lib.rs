@@ -369,7 +369,7 @@ impl Client {
         let (_slot, worked) = match begun {
             None => (None, Ok(run::did_nothing(base::Outcome::Stopped, live).await)),
             Some((slot, admission)) => {
-                let work = Box::pin(run::work(self, task, live, admission));
+                let work = Box::pin(run::execute(self, task, live, admission));
                 (Some(slot), AssertUnwindSafe(work).catch_unwind().await)
             }
         };

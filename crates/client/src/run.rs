@@ -77,7 +77,7 @@ pub(crate) async fn wait(
 }
 
 /// Runs a task, and puts the thread back.
-pub(crate) async fn work(
+pub(crate) async fn execute(
     client: &Client,
     mut task: RunTask,
     live: &LiveRun,

@@ -154,7 +154,7 @@ impl SecretStore {
         if !folder.exists() {
             return Ok(());
         }
-        let _alone = alone(&folder)?;
+        let _alone = lock(&folder)?;
         // The lock file is empty, and others may wait for it.
         let [_, files @ ..] = own_files();
         for name in files {
@@ -177,7 +177,7 @@ impl SecretStore {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(crate) fn lend(&self, user: &UserId, own: RunSecrets) -> Result<LentSecrets, SecretError> {
+    pub(crate) fn secrets_for_run(&self, user: &UserId, own: RunSecrets) -> Result<LentSecrets, SecretError> {
         let mut secrets = self.read(user)?.secrets;
         secrets.extend(own.0);
         let words = SecretWords::remember(secrets.values().map(String::as_str));
@@ -214,7 +214,7 @@ impl SecretStore {
         let path = self.path(user);
         let folder = self.users.join(user.as_str());
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error(&folder))?;
-        let _alone = alone(&folder)?;
+        let _alone = lock(&folder)?;
         let mut file = self.read(user)?;
         let done = edit(&mut file)?;
         let text = serde_json::to_vec_pretty(&file).map_err(|error| io_error(&path)(error.into()))?;
@@ -241,7 +241,7 @@ fn own_files() -> [String; 3] {
 }
 
 /// Locks the file against concurrent changes, for example by the command line.
-fn alone(folder: &Path) -> Result<File, SecretError> {
+fn lock(folder: &Path) -> Result<File, SecretError> {
     let path = folder.join(format!(".{FILE}.lock"));
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
@@ -308,7 +308,7 @@ impl LentSecrets {
 }
 
 impl SecretSource for LentSecrets {
-    fn lend(&self, names: &[String]) -> Vec<Variable> {
+    fn variables(&self, names: &[String]) -> Vec<Variable> {
         let wanted: BTreeSet<&String> = names.iter().filter(|name| is_secret_name(name)).collect();
         let lent = wanted
             .into_iter()
@@ -347,18 +347,18 @@ mod tests {
         let file = home.path().join("users/ada/secrets.json");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         assert_eq!(hide_in_log("it is tok-654321"), "it is [secret]", "before any run");
-        let lent = store.lend(&ada, RunSecrets::default()).unwrap();
+        let lent = store.secrets_for_run(&ada, RunSecrets::default()).unwrap();
         let names = ["ERP_TOKEN", "OTHER", "PATH"].map(str::to_owned);
         let variable = Variable { name: "ERP_TOKEN".into(), value: "tok-654321".into() };
-        assert_eq!(lent.lend(&names), [variable]);
+        assert_eq!(lent.variables(&names), [variable]);
         assert_eq!(lent.hide("it is tok-654321".into()), "it is [secret]");
         assert!(lent.has("MAIL_KEY") && !lent.has("OTHER"));
         let bob = UserId::from_raw("bob").unwrap();
-        assert_eq!(store.lend(&bob, RunSecrets::default()).unwrap().lend(&names), []);
+        assert_eq!(store.secrets_for_run(&bob, RunSecrets::default()).unwrap().variables(&names), []);
         let own = RunSecrets::new(BTreeMap::from([("ERP_TOKEN".into(), "of-this-run".into())])).unwrap();
         assert_eq!(format!("{own:?}"), r#"{"ERP_TOKEN"}"#);
-        let lent = store.lend(&ada, own).unwrap();
-        assert_eq!(lent.lend(&names)[0].value, "of-this-run");
+        let lent = store.secrets_for_run(&ada, own).unwrap();
+        assert_eq!(lent.variables(&names)[0].value, "of-this-run");
         assert!(lent.has("MAIL_KEY") && lent.hide("of-this-run".into()) == "[secret]");
         assert!(store.delete(&ada, "ERP_TOKEN").unwrap());
         assert!(!store.delete(&ada, "ERP_TOKEN").unwrap());

@@ -77,7 +77,7 @@ pub struct ToolGroups {
 impl ToolGroups {
     /// Returns whether an agent that has these groups has a tool.
     #[must_use]
-    pub fn give(&self, wanted: &[String], tool: &str) -> bool {
+    pub fn includes(&self, wanted: &[String], tool: &str) -> bool {
         self.of.get(tool).is_none_or(|group| wanted.contains(group))
     }
 }
@@ -152,7 +152,7 @@ impl AgentSetup {
             results: Arc::new(ResultRules::default()),
             results_folder: FOLDER.into(),
             context: ContextSetup::default(),
-            documents: Converter::here(DocumentLimits::default()),
+            documents: Converter::in_process(DocumentLimits::default()),
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
             memory: None,
             budgets: Arc::default(),

@@ -70,7 +70,7 @@ impl Client {
         let sandbox = self.files(thread).await.map_err(unavailable)?;
         let (open, _) = sandbox.open(&file.path).await.map_err(unavailable)?;
         let head = begins(open.try_clone().map_err(unavailable)?, HEAD).await.map_err(unavailable)?;
-        if !DocumentKind::likely(&head, &file.name) {
+        if !DocumentKind::may_be_document(&head, &file.name) {
             return Err(Error::Unknown);
         }
         let document = self.setup().documents.convert(open, &file.name).await?;

@@ -15,7 +15,7 @@ pub struct BlindModel {
 impl Client {
     /// Returns the model that would answer, for this choice of model and this agent (shared or a user's), if it cannot
     /// see images.
-    pub async fn blind(
+    pub async fn blind_model(
         &self,
         model: Option<&str>,
         agent: Option<&str>,

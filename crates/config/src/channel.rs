@@ -229,7 +229,7 @@ const CHOOSING: &[(&str, Choosing)] =
 /// Reads how much may wait and run.
 pub(super) fn capacity(top: &Section<'_>) -> Capacity {
     let section = top.section("channels");
-    section.later(&["gateway_url", "langgraph_url"]);
+    section.note_unused(&["gateway_url", "langgraph_url"]);
     let max_concurrency = section.number("max_concurrency", 1..=100_000_u32).or(1_024);
     if max_concurrency != 1_024 {
         section.differs("max_concurrency", "runs of the whole daemon at once");
@@ -324,7 +324,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
             follow_ups: section
                 .choice("follow_ups", FollowUpMode::NAMES)
                 .or_told(follow_ups, "`channels.follow_ups`"),
-            session: session::read(&section).over(&common),
+            session: session::read(&section).merged_over(&common),
             agent_choice: section
                 .choice("agent_choice", CHOOSING)
                 .optional("`channels.agent_choice`")

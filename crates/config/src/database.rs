@@ -56,7 +56,7 @@ const UNSUPPORTED_KEYS: &[&str] = &[
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
     let usual = start.home().join("data");
     let section = top.section("database");
-    section.later(UNSUPPORTED_KEYS);
+    section.note_unused(UNSUPPORTED_KEYS);
     let name = section.choice("backend", NAMES).or(Name::Sqlite);
     let dir = section.text("sqlite_dir").optional("`data` in the home folder");
     let url = postgres_url(&section.clone().needed(name == Name::Postgres), "postgres_url");
@@ -71,7 +71,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
 
 fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backend> {
     let section = top.section("checkpointer");
-    section.later(&["postgres_schema"]);
+    section.note_unused(&["postgres_schema"]);
     if section.exists() && !counts {
         top.warn(
             "checkpointer",

@@ -376,14 +376,14 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
 fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let reader = ConfigReader::new(root, &start.env);
     let top = reader.fixed();
-    top.later(later::SECTIONS);
+    top.note_unused(later::SECTIONS);
     protections::check(&top);
     version(&reader.live());
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
     let guardrails = guardrails::read(&reader.live(), start);
-    let hot = hot(&reader.live(), &start.env, &provider);
+    let hot = read_hot(&reader.live(), &start.env, &provider);
     let mut log = reader.finish();
     unknown::report(root, "", channel::homes, &mut log);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
@@ -402,7 +402,7 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     Some(Fixed { home, log_level, gateway, auth, database: database?, capacity, skills, provider })
 }
 
-fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
+fn read_hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let mut models = model::read(top, env);
     if models.is_empty() {
         models.extend(model::of_environment(top, env));

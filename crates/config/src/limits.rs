@@ -45,7 +45,7 @@ const GIB: u64 = 1024 * 1024 * 1024;
 
 pub(super) fn uploads(top: &Section<'_>) -> Uploads {
     let section = top.section("uploads");
-    section.later(&["pdf_converter"]);
+    section.note_unused(&["pdf_converter"]);
     let uploads = Uploads {
         max_files: section.number("max_files", 0..=1000).or(10),
         max_file_size: section.amount("max_file_size", NumberUnit::Bytes, 1..=4 * GIB).or(50 * 1024 * 1024),
@@ -100,11 +100,11 @@ pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
         ),
     };
     let max_concurrent = section.number("max_concurrent_calls", 0..=10_000_u32).or(0);
-    ModelCalls { retries, rest: rest(top), max_concurrent }
+    ModelCalls { retries, rest: read_rest(top), max_concurrent }
 }
 
 /// Reads when a provider that keeps failing is left alone.
-fn rest(top: &Section<'_>) -> RestRules {
+fn read_rest(top: &Section<'_>) -> RestRules {
     let (section, usual) = (top.section("circuit_breaker"), RestRules::default());
     RestRules {
         after: section.number("failure_threshold", 1..=1000).or(usual.after),

@@ -48,8 +48,8 @@ const UNUSED_KEYS: &[&str] = &[
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: UnpairedPeople) -> MemoryConfig {
     let section = top.section("memory");
     let backend = section.section("backend_config");
-    section.later(UNUSED_KEYS);
-    backend.later(UNUSED_KEYS);
+    section.note_unused(UNUSED_KEYS);
+    backend.note_unused(UNUSED_KEYS);
     for place in [&section, &backend] {
         let path = place.entry("storage_path").map(|entry| &entry.node.value);
         let help = "leave it out: memory is in the home, as DeerFlow keeps it there";

@@ -186,7 +186,7 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
     let mut models: Vec<ModelConfig> = Vec::new();
     for section in top.items("models") {
         let section = section.also(ALIASES);
-        let Some(model) = one(&section, env) else { continue };
+        let Some(model) = read_model(&section, env) else { continue };
         if models.iter().any(|other| other.settings.name == model.settings.name) {
             let what = format!("two models have the name \"{}\"", model.settings.name);
             section.refuse("name", what, "give each its own; people choose a model by its name");
@@ -211,7 +211,7 @@ fn check_fallbacks(top: &Section<'_>, models: &[ModelConfig]) {
     }
 }
 
-fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
+fn read_model(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let class = class::read(section, ClassKind::Model, Some(DEFAULT_CLASS));
     let vendor = match class {
         Some(Class::Model(name)) => Vendor::named(name),
@@ -219,7 +219,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     };
     // Of a model that cannot be had anyway, only wrong types are worth telling.
     let section = &section.clone().needed(vendor.is_some());
-    section.later(UNSUPPORTED_KEYS);
+    section.note_unused(UNSUPPORTED_KEYS);
     section.know_all(ALWAYS);
     let name = section.text("name").required("give the name by which people choose the model");
     let model = section.text("model").required("give the name that the provider knows the model by");
@@ -430,6 +430,6 @@ impl ModelConfig {
         };
         let entries = [("use", class), ("name", model), ("model", model)].map(entry);
         let root = Node { at, value: NodeValue::Map(entries.into()) };
-        one(&ConfigReader::new(&root, env).live(), env)
+        read_model(&ConfigReader::new(&root, env).live(), env)
     }
 }

@@ -102,6 +102,6 @@ fn folder(section: &Section<'_>) -> String {
 /// Reads whether tools of MCP servers are found by a search, instead of all being listed to the model.
 pub(super) fn searched(top: &Section<'_>) -> bool {
     let section = top.section("tool_search");
-    section.later(&["auto_promote_top_k"]);
+    section.note_unused(&["auto_promote_top_k"]);
     section.flag("enabled").or(false)
 }

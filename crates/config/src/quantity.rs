@@ -108,7 +108,7 @@ impl NumberUnit {
 }
 
 /// Returns a whole number, unless it has a fraction.
-pub(super) fn whole(number: f64) -> Option<i128> {
+pub(super) fn to_whole(number: f64) -> Option<i128> {
     // Factors such as 0.001 are not exact.
     const NEAR: f64 = 1e-6;
     let round = number.round();
@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(unit.parse(&text(typed)), expected, "{unit:?} {typed}");
         }
         assert_eq!(NumberUnit::Bytes.parse(&NodeValue::Int(7)), Some(7.0));
-        assert_eq!((whole(7.0), whole(7.5), whole(f64::NAN)), (Some(7), None, None));
+        assert_eq!((to_whole(7.0), to_whole(7.5), to_whole(f64::NAN)), (Some(7), None, None));
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl<'r> Section<'r> {
 
     /// Lets keys have other names too: pairs of the other name and the name.
     pub(super) fn also(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
-        aliases.iter().for_each(|(alias, _)| self.know(alias));
+        aliases.iter().for_each(|(alias, _)| self.note_known(alias));
         Self { aliases, ..self }
     }
 
@@ -204,7 +204,7 @@ impl<'r> Section<'r> {
     }
 
     /// Notes keys that are understood and have no effect yet.
-    pub(super) fn later(&self, keys: &[&str]) {
+    pub(super) fn note_unused(&self, keys: &[&str]) {
         for key in keys {
             if self.entry(key).is_some() {
                 self.reader.log.borrow_mut().unused.insert(join(&self.pattern, key));
@@ -227,17 +227,17 @@ impl<'r> Section<'r> {
 
     /// Lets keys be there that are of no interest.
     pub(super) fn know_all(&self, keys: &[&str]) {
-        keys.iter().for_each(|key| self.know(key));
+        keys.iter().for_each(|key| self.note_known(key));
     }
 
     /// Lets any key be there.
     pub(super) fn ignore_rest(&self) {
-        self.present().for_each(|entry| self.know(&entry.key));
+        self.present().for_each(|entry| self.note_known(&entry.key));
     }
 
     /// Returns the value's entry where it is neither absent nor null, by its key or an alias.
     pub(super) fn entry(&self, key: &str) -> Option<&'r MappingEntry> {
-        self.know(key);
+        self.note_known(key);
         let names = std::iter::once(key)
             .chain(self.aliases.iter().filter(|(_, name)| *name == key).map(|(alias, _)| *alias));
         let node = self.node?;
@@ -343,7 +343,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    fn know(&self, key: &str) {
+    fn note_known(&self, key: &str) {
         let mut log = self.reader.log.borrow_mut();
         log.sections.entry(self.path.clone()).or_default().insert(key.to_owned());
     }

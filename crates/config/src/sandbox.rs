@@ -87,7 +87,7 @@ const UNSUPPORTED_KEYS: &[&str] = &[
 /// Reads where commands run.
 pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
     let section = top.section("sandbox");
-    section.later(UNSUPPORTED_KEYS);
+    section.note_unused(UNSUPPORTED_KEYS);
     let class =
         class::read(&section, ClassKind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
     let provisioner = elsewhere::provisioner(&section, matches!(class, Some(Class::Containers)));
@@ -282,7 +282,7 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
             let web = match tool {
                 Native::Web(kind, provider) => Some(web::read(section, kind, provider, env)),
                 _ => {
-                    section.later(&["max_results"]);
+                    section.note_unused(&["max_results"]);
                     None
                 }
             };

@@ -133,7 +133,7 @@ impl<'r> Section<'r> {
             let within =
                 |n: i128| (low.into()..=high.into()).contains(&n).then(|| T::try_from(n).ok()).flatten();
             let number =
-                unit.parse(value).and_then(quantity::whole).ok_or_else(|| match unit.help(value) {
+                unit.parse(value).and_then(quantity::to_whole).ok_or_else(|| match unit.help(value) {
                     help if unit == NumberUnit::Days => help.replace("days", "whole days"),
                     help => help.to_owned(),
                 })?;

@@ -20,7 +20,7 @@ const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
     let section = top.section("skills");
-    section.later(&["use"]);
+    section.note_unused(&["use"]);
     let path = section.text("path").optional("`skills` in the home folder");
     let typed = section.text("container_path").or(USUAL.to_owned());
     let container_path = typed.trim_end_matches('/').to_owned();

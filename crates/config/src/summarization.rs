@@ -38,7 +38,7 @@ const KINDS: &[(&str, SizeKind)] =
 /// Reads the rules.
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     let section = top.section("summarization");
-    section.later(OLDER_KEYS);
+    section.note_unused(OLDER_KEYS);
     let usual = ContextRules::default();
     let model = model_name::named(&section, "model_name", models, "the run's own");
     let most_read =
@@ -84,12 +84,12 @@ fn size(section: &Section<'_>, kind: &str, value: &str) -> Option<ContextSize> {
             section.refuse_here("it says no `type`", "write `type: tokens`, `messages` or `fraction`");
             None
         }
-        (Some(kind), Some(value)) => made(section, kind, value),
+        (Some(kind), Some(value)) => to_context_size(section, kind, value),
     }
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and within bounds")]
-fn made(section: &Section<'_>, kind: SizeKind, value: f64) -> Option<ContextSize> {
+fn to_context_size(section: &Section<'_>, kind: SizeKind, value: f64) -> Option<ContextSize> {
     if kind == SizeKind::Fraction {
         if value > 0.0 && value <= 1.0 {
             return Some(ContextSize::Fraction(value));

@@ -119,7 +119,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
                 let habit = habit(&entry.key).filter(|_| path.is_empty());
                 let meant = match habit {
                     Some(_) => Vec::new(),
-                    None => meant(&entry.key, path, known, homes, log),
+                    None => suggestions(&entry.key, path, known, homes, log),
                 };
                 let help = match (habit, meant.as_slice()) {
                     (Some(place), _) => place.to_owned(),
@@ -141,7 +141,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
 
 /// Returns the keys that an unknown key probably means: one near it, longer ones that end with it, or the same key in a
 /// deeper section.
-fn meant(
+fn suggestions(
     key: &str,
     path: &str,
     known: &BTreeSet<String>,

@@ -23,9 +23,9 @@ pub fn upgrade(text: &str) -> Result<Upgraded, Report> {
         let from = version(&before).map_or(i128::from(VERSION), |(_, from)| from);
         return Ok(Upgraded { text: text.to_owned(), from });
     };
-    let after = raised(text, entry, from);
+    let after = with_new_version(text, entry, from);
     match tree(&after) {
-        Ok(read) if same(&before, &read) => Ok(Upgraded { text: after, from }),
+        Ok(read) if has_same_content(&before, &read) => Ok(Upgraded { text: after, from }),
         _ => {
             let what = "the version cannot be raised without changing what the file says";
             let help = format!("write `config_version: {VERSION}` by hand");
@@ -36,7 +36,7 @@ pub fn upgrade(text: &str) -> Result<Upgraded, Report> {
 
 /// Turns lines of a file into comments, each a key of a section with its value; returns the text and the keys that it
 /// lost. A key that cannot be taken out so stays.
-pub fn without(text: &str, keys: &[(&str, &str)], why: &str) -> (String, Vec<String>) {
+pub fn comment_out(text: &str, keys: &[(&str, &str)], why: &str) -> (String, Vec<String>) {
     let (mut text, mut lost) = (text.to_owned(), Vec::new());
     for (section, key) in keys {
         let Ok(before) = tree(&text) else { break };
@@ -89,7 +89,7 @@ fn version(root: &Node) -> Option<(&MappingEntry, i128)> {
 }
 
 /// Writes the new version in the place of the old one.
-fn raised(text: &str, entry: &MappingEntry, from: i128) -> String {
+fn with_new_version(text: &str, entry: &MappingEntry, from: i128) -> String {
     let old = from.to_string();
     let replace = |(number, line): (u64, &str)| {
         let at = (number == entry.node.at.line).then(|| line.find(':')).flatten();
@@ -106,7 +106,7 @@ fn raised(text: &str, entry: &MappingEntry, from: i128) -> String {
 }
 
 /// Compares the contents of two files, ignoring the version.
-fn same(old: &Node, new: &Node) -> bool {
+fn has_same_content(old: &Node, new: &Node) -> bool {
     let said = |node: &Node| -> Vec<(String, String)> {
         let others = node.entries().iter().filter(|entry| entry.key != "config_version");
         others.map(|entry| (entry.key.clone(), format!("{:?}", entry.node.value))).collect()
@@ -149,7 +149,7 @@ mod tests {
         let check = |old: &str, new: &str, lost: &[&str]| {
             let keys = [("database", "sqlite_dir"), ("skills", "path")];
             assert_eq!(
-                without(old, &keys, "moved"),
+                comment_out(old, &keys, "moved"),
                 (new.to_owned(), lost.iter().map(|key| (*key).to_owned()).collect()),
                 "{old:?}"
             );
@@ -180,7 +180,7 @@ mod tests {
         fn no_value_changes_and_the_second_time_nothing_does(version in 0..40_u32, text in "([a-z]{1,4}: [0-9a-z]{1,4}\n){0,4}") {
             let old = format!("config_version: {version}\n{text}");
             if let Ok(new) = upgrade(&old) {
-                prop_assert!(same(&tree(&old).unwrap(), &tree(&new.text).unwrap()));
+                prop_assert!(has_same_content(&tree(&old).unwrap(), &tree(&new.text).unwrap()));
                 prop_assert_eq!(upgrade(&new.text).unwrap().text, new.text);
             }
         }

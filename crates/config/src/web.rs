@@ -100,7 +100,7 @@ impl WebConfig {
 /// Reads how a tool of the web is set up.
 pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env: &Env) -> WebConfig {
     let section = &section.clone().also(ALIASES);
-    section.later(UNSUPPORTED_KEYS);
+    section.note_unused(UNSUPPORTED_KEYS);
     let base_url = section.url("base_url").optional("the provider's");
     let told = "4096 of a page, 1000 of a snippet";
     let max_chars = section.number("max_chars", 1..=1_000_000).or_told(chars(kind), told);

@@ -92,7 +92,7 @@ impl Aio {
     ///
     /// # Errors
     /// When they cannot be created.
-    pub async fn furnish(&self) -> Result<(), SandboxError> {
+    pub async fn create_folders(&self) -> Result<(), SandboxError> {
         let folders = THREAD_FOLDERS.map(|folder| format!("{ROOT}/{folder}")).join(" ");
         let command = ShellCommand { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
         let done = exec::run_at(self, &command, BTreeMap::new(), "/").await?;
@@ -120,7 +120,7 @@ impl Aio {
         patience: Duration,
     ) -> Result<T, SandboxError> {
         let sent = self.0.http.post(self.url(path)).json(body).timeout(patience).send().await;
-        let answer = sent.map_err(gone)?;
+        let answer = sent.map_err(api_gone)?;
         let status = answer.status();
         let bytes = all(answer).await?;
         let envelope: Result<AioResponse<T>, _> = serde_json::from_slice(&bytes);
@@ -147,7 +147,7 @@ fn client() -> Result<Client, SandboxError> {
 /// Reads a response to its end, up to the size limit.
 async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(gone)? {
+    while let Some(chunk) = answer.chunk().await.map_err(api_gone)? {
         if bytes.len() + chunk.len() > MAX_RESPONSE_BYTES {
             let text =
                 format!("the sandbox answered with more than {} MiB at once", MAX_RESPONSE_BYTES >> 20);
@@ -158,7 +158,7 @@ async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
     Ok(bytes)
 }
 
-fn gone(error: reqwest::Error) -> SandboxError {
+fn api_gone(error: reqwest::Error) -> SandboxError {
     // The address is of no use to the reader.
     let why = match error.is_timeout() {
         true => "it took too long".to_owned(),

@@ -60,7 +60,7 @@ impl Apart {
     }
 
     /// Copies new uploads to the sandbox and deletes removed ones there.
-    async fn bring(&self) -> Result<(), SandboxError> {
+    async fn sync_uploads(&self) -> Result<(), SandboxError> {
         let mut known = self.known.lock().await;
         let uploads = self.files.uploads(MAX_FILES).await?;
         for upload in &uploads {
@@ -144,7 +144,7 @@ impl Apart {
     }
 
     async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
-        self.bring().await?;
+        self.sync_uploads().await?;
         let mut done = self.remote.exec(command).await?;
         let left = self.fetch().await.unwrap_or_else(|error| vec![error.to_string()]);
         if !left.is_empty() {
@@ -196,7 +196,7 @@ impl Sandbox for Apart {
             if !Self::is_elsewhere(path) {
                 return self.here.read(path, limit).await;
             }
-            self.bring().await?;
+            self.sync_uploads().await?;
             self.remote.read(path, limit).await
         })
     }
@@ -229,7 +229,7 @@ impl Sandbox for Apart {
             if !Self::is_elsewhere(path) {
                 return self.here.list(path, depth, limit).await;
             }
-            self.bring().await?;
+            self.sync_uploads().await?;
             self.remote.list(path, depth, limit).await
         })
     }

@@ -60,7 +60,7 @@ impl DockerEngine {
     /// Creates a client for an engine, without connecting to it.
     #[must_use]
     pub fn new(settings: DockerSettings) -> Self {
-        let home = fingerprint(&settings.outside(&settings.home).to_string_lossy());
+        let home = fingerprint(&settings.engine_path(&settings.home).to_string_lossy());
         let link = EngineLink::new(settings.host.clone(), settings.certificates.clone());
         let (making, tasks) = (Locks::default(), TaskTracker::new());
         Self(Arc::new(Inner { settings, link, home, making, tasks }))
@@ -120,7 +120,7 @@ impl DockerEngine {
     }
 
     /// Creates the container. An existing one that was created concurrently is used.
-    async fn make(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
+    async fn create_container(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
         let inner = &*self.0;
         let docker = inner.link.docker().await?;
         let facts = inner.link.facts().await?;
@@ -223,7 +223,7 @@ impl ContainerEngine for DockerEngine {
             let wanted = recipe::order(&self.0.settings, order, &facts);
             let found = match self.adopt(order, &wanted).await? {
                 Some(found) => found,
-                None => self.make(order).await?,
+                None => self.create_container(order).await?,
             };
             self.open(order, &found).await
         })

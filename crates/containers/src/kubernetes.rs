@@ -184,7 +184,7 @@ impl KubernetesEngine {
 
     async fn find(&self, id: &BoxId) -> Result<Option<Pod>, ClusterError> {
         let cluster = self.cluster().await?;
-        connect::soon(cluster.pods.get_opt(&pod::name(&self.0.settings, id))).await
+        connect::with_timeout(cluster.pods.get_opt(&pod::name(&self.0.settings, id))).await
     }
 
     async fn runs(&self, id: &BoxId) -> Result<bool, ClusterError> {
@@ -200,7 +200,7 @@ impl KubernetesEngine {
         loop {
             let why = match self.find(&order.id).await? {
                 None => {
-                    match connect::soon(cluster.pods.create(&PostParams::default(), &wanted)).await {
+                    match connect::with_timeout(cluster.pods.create(&PostParams::default(), &wanted)).await {
                         // It was created concurrently.
                         Ok(_) | Err(ClusterError::Exists(_)) => "it was just made".to_owned(),
                         Err(trouble) => return Err(trouble),
@@ -242,7 +242,7 @@ impl KubernetesEngine {
         let put = || async {
             let policy = pod::policy(self.0.settings.network).map_err(ClusterError::Refused)?;
             let cluster = self.cluster().await?;
-            match connect::soon(cluster.policies.create(&PostParams::default(), &policy)).await {
+            match connect::with_timeout(cluster.policies.create(&PostParams::default(), &policy)).await {
                 Ok(_) | Err(ClusterError::Exists(_)) => Ok(()),
                 Err(trouble) => Err(trouble),
             }
@@ -266,7 +266,7 @@ impl KubernetesEngine {
         self.delete(id).await?;
         while self.find(id).await?.is_some() {
             if Instant::now() >= deadline {
-                return Err(ClusterError::late("a Pod did not go"));
+                return Err(ClusterError::timed_out("a Pod did not go"));
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -276,7 +276,7 @@ impl KubernetesEngine {
     async fn delete(&self, id: &BoxId) -> Result<(), ClusterError> {
         let cluster = self.cluster().await?;
         let name = pod::name(&self.0.settings, id);
-        match connect::soon(cluster.pods.delete(&name, &DeleteParams::default())).await {
+        match connect::with_timeout(cluster.pods.delete(&name, &DeleteParams::default())).await {
             Ok(_) | Err(ClusterError::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),
         }
@@ -349,7 +349,7 @@ impl ContainerEngine for KubernetesEngine {
         Box::pin(async move {
             let ours = ListParams::default().labels(&format!("{}={}", pod::OWNER, self.0.settings.owner));
             let cluster = self.cluster().await?;
-            let pods = connect::soon(cluster.pods.list(&ours)).await?;
+            let pods = connect::with_timeout(cluster.pods.list(&ours)).await?;
             let running = pods
                 .iter()
                 .filter(|pod| matches!(stage::pod_stage(pod), PodStage::Running | PodStage::Waiting(_)));

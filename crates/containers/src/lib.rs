@@ -30,7 +30,7 @@ use pudu_base::SandboxError;
 use std::{error::Error, fmt::Write};
 
 /// Returns an unguessable word of letters and digits.
-fn word() -> Result<String, SandboxError> {
+fn random_word() -> Result<String, SandboxError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| SandboxError::Refused(format!("the system has no random numbers: {error}")))?;

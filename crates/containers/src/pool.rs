@@ -59,7 +59,7 @@ impl Pool {
         let mut found = false;
         loop {
             found = found || self.find().await;
-            self.tidy().await;
+            self.remove_stale().await;
             tokio::select! {
                 () = tokio::time::sleep(SWEEP_INTERVAL) => {}
                 () = self.table.crowded.notified() => {}
@@ -71,7 +71,7 @@ impl Pool {
     pub async fn close(&self, patience: Duration) {
         let ids = self.table.close();
         let stopping = join_all(ids.iter().map(async |(id, engine)| {
-            let _alone = self.table.alone(id).await;
+            let _alone = self.table.lock_container(id).await;
             stop(&**engine, id).await;
         }));
         let engine = self.table.newest().0;
@@ -92,7 +92,7 @@ impl Pool {
             }
         };
         for id in ids {
-            let _alone = self.table.alone(&id).await;
+            let _alone = self.table.lock_container(&id).await;
             if self.table.park_found(&id, &engine) {
                 tracing::info!(%id, "found sandbox of an earlier start");
             }
@@ -101,7 +101,7 @@ impl Pool {
     }
 
     /// Removes containers that were parked for too long or exceed the limit.
-    async fn tidy(&self) {
+    async fn remove_stale(&self) {
         let PoolRules { idle_timeout, replicas, .. } = self.table.newest().1;
         let mut stale = self.table.parked_since(idle_timeout);
         stale.extend(self.table.surplus(replicas, &stale));
@@ -112,7 +112,7 @@ impl Pool {
 
     /// Removes a container if it is still parked.
     async fn retire(&self, id: &BoxId) {
-        let _alone = self.table.alone(id).await;
+        let _alone = self.table.lock_container(id).await;
         if let Some(engine) = self.table.take_parked(id)
             && !stop(&*engine, id).await
         {
@@ -121,18 +121,18 @@ impl Pool {
         }
     }
 
-    async fn lend(
+    async fn acquire_sandbox(
         &self,
         folder: &ThreadFolder,
         shown: &[ShownFolder],
     ) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let id = BoxId::from_folder(folder);
         let (mounts, files) = self.places.furnish_with(folder, shown).await?;
-        let _alone = self.table.alone(&id).await;
+        let _alone = self.table.lock_container(&id).await;
         let known = self.table.peek(&id);
         let users = known.as_ref().map_or(0, |entry| entry.users);
         if let Some(entry) = known
-            && let Some(sandbox) = self.there(&id, entry, &mounts).await
+            && let Some(sandbox) = self.usable_container(&id, entry, &mounts).await
         {
             return Ok(sandbox);
         }
@@ -150,7 +150,12 @@ impl Pool {
     }
 
     /// Returns the thread's container if it is usable; an outdated or dead one is removed.
-    async fn there(&self, id: &BoxId, entry: ContainerEntry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
+    async fn usable_container(
+        &self,
+        id: &BoxId,
+        entry: ContainerEntry,
+        mounts: &[Mount],
+    ) -> Option<Arc<dyn Sandbox>> {
         let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == placed(mounts);
         if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)
             && entry.engine.alive(id).await
@@ -202,7 +207,7 @@ impl SandboxProvider for Pool {
         &'a self,
         folder: &'a ThreadFolder,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(folder, &[]))
+        Box::pin(self.acquire_sandbox(folder, &[]))
     }
 
     fn acquire_with<'a>(
@@ -210,7 +215,7 @@ impl SandboxProvider for Pool {
         folder: &'a ThreadFolder,
         shown: &'a [ShownFolder],
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(folder, shown))
+        Box::pin(self.acquire_sandbox(folder, shown))
     }
 
     fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()> {

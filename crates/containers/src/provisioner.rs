@@ -83,7 +83,7 @@ impl ProvisionerEngine {
         if self.settings.shared && self.settings.folders.owner() != Some(GEM) {
             share::with_all(order)?;
         }
-        let made = self.make(&api, order).await?;
+        let made = self.create_sandbox(&api, order).await?;
         let environment = self.settings.environment.clone();
         let aio = Aio::with_environment(
             &made.sandbox_url,
@@ -92,7 +92,7 @@ impl ProvisionerEngine {
             self.tasks.clone(),
         )?;
         self.wait(&api, &order.id, &aio).await?;
-        aio.furnish().await?;
+        aio.create_folders().await?;
         if self.settings.shared {
             self.same_folder(order, &aio).await?;
             return Ok(Arc::new(Pair::new(Arc::new(aio), order.files.clone())));
@@ -102,7 +102,11 @@ impl ProvisionerEngine {
     }
 
     /// Creates the sandbox; one that has ended is replaced.
-    async fn make(&self, api: &ProvisionerApi, order: &Order) -> Result<SandboxResponse, ProvisionerError> {
+    async fn create_sandbox(
+        &self,
+        api: &ProvisionerApi,
+        order: &Order,
+    ) -> Result<SandboxResponse, ProvisionerError> {
         let thread = self.thread(order)?;
         let wanted = || SandboxRequest {
             sandbox_id: order.id.as_str(),
@@ -110,13 +114,13 @@ impl ProvisionerEngine {
             user_id: order.folder.owner.as_str(),
             extra_mounts: self.settings.mounts.iter().map(extra).collect(),
         };
-        let made = api.make(&wanted()).await?;
+        let made = api.create_sandbox(&wanted()).await?;
         let SandboxStatus::Over(status) = &made.status else { return Ok(made) };
         tracing::info!(id = %order.id, status, "recreating ended sandbox");
         api.take_away(order.id.as_str()).await?;
-        let made = api.make(&wanted()).await?;
+        let made = api.create_sandbox(&wanted()).await?;
         match &made.status {
-            SandboxStatus::Over(status) => Err(hopeless(status)),
+            SandboxStatus::Over(status) => Err(sandbox_failed(status)),
             _ => Ok(made),
         }
     }
@@ -127,9 +131,9 @@ impl ProvisionerEngine {
         while !aio.wait(POLL_INTERVAL).await {
             match api.fetch_sandbox(id.as_str()).await {
                 Ok(SandboxResponse { status: SandboxStatus::Over(status), .. }) => {
-                    return Err(hopeless(&status));
+                    return Err(sandbox_failed(&status));
                 }
-                Err(ProvisionerError::Missing) => return Err(hopeless("NotFound")),
+                Err(ProvisionerError::Missing) => return Err(sandbox_failed("NotFound")),
                 // The sandbox may be fine, with only the provisioner unavailable.
                 Ok(_) | Err(ProvisionerError::Away(_)) => {}
                 Err(trouble) => return Err(trouble),
@@ -169,7 +173,7 @@ impl ProvisionerEngine {
 
     /// Checks whether the sandbox shows the thread's folder of this machine, as configured.
     async fn same_folder(&self, order: &Order, aio: &Aio) -> Result<(), SandboxError> {
-        let name = format!("/mnt/user-data/workspace/.{}", crate::word()?);
+        let name = format!("/mnt/user-data/workspace/.{}", crate::random_word()?);
         order.files.write(&name, b"seen", false).await?;
         let seen = aio.read(&name, 16).await;
         // A sandbox that sees the file can remove it; a leftover file is harmless.
@@ -188,7 +192,7 @@ impl ProvisionerEngine {
 
     /// Returns the IDs of the sandboxes of this home's threads: the provisioner also lists those of others, without
     /// their owner.
-    async fn ours(&self) -> Vec<BoxId> {
+    async fn own_ids(&self) -> Vec<BoxId> {
         let users = self.settings.folders.home().join("users");
         let names = |folder: PathBuf| {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -214,7 +218,7 @@ fn extra(mount: &Mount) -> ExtraMount {
     }
 }
 
-fn hopeless(status: &str) -> ProvisionerError {
+fn sandbox_failed(status: &str) -> ProvisionerError {
     ProvisionerError::Refused(format!(
         "the sandbox does not run: the provisioner says {status}; `kubectl describe pod` in its namespace says why"
     ))
@@ -250,7 +254,7 @@ impl ContainerEngine for ProvisionerEngine {
     fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>> {
         Box::pin(async move {
             let all = self.api()?.list().await?;
-            let ours = self.ours().await;
+            let ours = self.own_ids().await;
             let running = all.iter().filter(|made| !matches!(made.status, SandboxStatus::Over(_)));
             let ids = running.map(|made| BoxId::new(&made.sandbox_id));
             Ok(ids.filter(|id| ours.contains(id)).collect())

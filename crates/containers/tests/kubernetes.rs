@@ -62,7 +62,7 @@ async fn house() -> Option<House> {
 impl House {
     async fn order(&self, thread: &str) -> Order {
         let folder = ThreadFolder::from(thread);
-        let (mounts, files) = self.places.furnish(&folder).await.unwrap();
+        let (mounts, files) = self.places.mounts_and_files(&folder).await.unwrap();
         Order { id: BoxId::from_folder(&folder), folder, mounts, files }
     }
 
@@ -472,7 +472,7 @@ async fn on_a_real_cluster(place: &str) {
     });
     let folder = ThreadFolder::from("pudu-test-escape");
     let (mounts, files) =
-        LocalSandboxes::new(folders, None, Options::default()).furnish(&folder).await.unwrap();
+        LocalSandboxes::new(folders, None, Options::default()).mounts_and_files(&folder).await.unwrap();
     let order = Order { id: BoxId::from_folder(&folder), folder, mounts, files };
     let sandbox = engine.start(&order).await.unwrap();
     let broken = ways_out(&*sandbox).await;

@@ -55,7 +55,7 @@ async fn house(shared: bool) -> Option<House> {
 impl House {
     async fn order(&self, thread: &str) -> Order {
         let folder = ThreadFolder::from(thread);
-        let (mounts, files) = self.places.furnish(&folder).await.unwrap();
+        let (mounts, files) = self.places.mounts_and_files(&folder).await.unwrap();
         Order { id: BoxId::from_folder(&folder), folder, mounts, files }
     }
 

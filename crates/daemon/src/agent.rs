@@ -129,7 +129,7 @@ static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| match program::path() {
     Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
     Err(error) => {
         tracing::warn!(%error, "reading documents in this process: its program is not found");
-        Converter::here(DocumentLimits::default())
+        Converter::in_process(DocumentLimits::default())
     }
 });
 

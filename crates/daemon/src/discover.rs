@@ -46,7 +46,7 @@ async fn installed() -> Vec<String> {
     let answer = tokio::time::timeout(PROBE_TIMEOUT, ask).await.ok().flatten();
     let models = answer.as_ref().and_then(|answer| answer.get("models")?.as_array());
     models
-        .map(|models| models.iter().filter(|model| talks(model)).filter_map(name).collect())
+        .map(|models| models.iter().filter(|model| is_chat_model(model)).filter_map(name).collect())
         .unwrap_or_default()
 }
 
@@ -60,7 +60,7 @@ const EMBEDDING_FAMILIES: [&str; 3] = ["bert", "nomic-bert", "xlm-roberta"];
 const EMBEDDING_NAMES: [&str; 6] = ["embed", "minilm", "bge-", "gte-", "e5-", "rerank"];
 
 /// Returns whether a model answers people.
-fn talks(model: &Value) -> bool {
+fn is_chat_model(model: &Value) -> bool {
     let details = model.get("details");
     let family =
         details.and_then(|details| details.get("family")).and_then(Value::as_str).unwrap_or_default();
@@ -77,7 +77,7 @@ mod tests {
     fn a_model_that_makes_embeddings_is_never_talked_to() {
         let check = |name: &str, family: &str, expect: bool| {
             let model = json!({ "name": name, "details": { "family": family, "families": [family] } });
-            assert_eq!(talks(&model), expect, "{name} {family}");
+            assert_eq!(is_chat_model(&model), expect, "{name} {family}");
         };
         check("llama3.2:latest", "llama", true);
         check("qwen3:8b", "qwen3", true);

@@ -5,7 +5,7 @@ use pudu_config::{LoadedConfig, Problem, nearest};
 use pudu_dispatch::connections;
 
 /// Returns a warning for each account that names an agent that does not exist. It can still be made while pudu runs.
-pub fn missing(loaded: &LoadedConfig) -> Vec<Problem> {
+pub fn problems(loaded: &LoadedConfig) -> Vec<Problem> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let hot = &loaded.config.hot;
     let mut problems = Vec::new();

@@ -42,7 +42,7 @@ impl Opened {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
             Scope::Local => None,
         };
-        let home = Home::take(&fixed.home)?;
+        let home = Home::lock(&fixed.home)?;
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             store::open(&fixed.database, &fixed.home),
@@ -55,7 +55,7 @@ impl Opened {
         if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
             discover::tell_none();
         }
-        skills::tidy(&skills);
+        skills::remove_old_versions(&skills);
         for line in skills::unknown(&hot.subagents, &skills.read()) {
             tracing::warn!("found unknown skill: {line}");
         }

@@ -19,7 +19,7 @@ pub fn load(start: &Start, mut say: impl FnMut(&str)) -> Result<LoadedConfig, Co
 
 /// Passes a line to `say` for each agent that an account names and that does not exist.
 pub fn say_missing_agents(loaded: &LoadedConfig, mut say: impl FnMut(&str)) {
-    let missing = Report::new(loaded.report.file.clone(), missing_agents::missing(loaded));
+    let missing = Report::new(loaded.report.file.clone(), missing_agents::problems(loaded));
     missing.lines().for_each(|(_, line)| say(&line));
 }
 

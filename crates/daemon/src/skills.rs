@@ -46,6 +46,6 @@ pub fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
 }
 
 /// Removes skills that older versions wrote. Only the process that holds the home may do that.
-pub fn tidy(skills: &Skills) {
-    shipped::tidy(&skills.places().shipped);
+pub fn remove_old_versions(skills: &Skills) {
+    shipped::remove_other_versions(&skills.places().shipped);
 }

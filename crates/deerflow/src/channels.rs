@@ -188,7 +188,7 @@ pub(crate) fn overwrite(write: &Value) -> Option<Value> {
 }
 
 /// Returns the updates that are missing in a thread to reach the state that the given updates build from nothing.
-pub(crate) fn missing(state: &ThreadState, updates: &[Update]) -> Vec<Update> {
+pub(crate) fn missing_updates(state: &ThreadState, updates: &[Update]) -> Vec<Update> {
     let wanted = ThreadState::fold(updates.iter().cloned());
     let gone = state.messages.keys().filter(|id| !wanted.messages.contains_key(*id)).cloned();
     let mut missing: Vec<Update> = gone.map(Update::Remove).collect();

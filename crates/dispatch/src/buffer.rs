@@ -47,20 +47,20 @@ impl EventSink for Shared {
         self.inbox.position(account)
     }
 
-    fn known<'a>(
+    fn known_messages<'a>(
         &'a self,
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        self.inbox.known(account, since)
+        self.inbox.known_messages(account, since)
     }
 
-    fn knows<'a>(
+    fn is_in_conversation<'a>(
         &'a self,
         address: &'a Address,
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        self.inbox.knows(address, message)
+        self.inbox.is_in_conversation(address, message)
     }
 }
 

@@ -190,7 +190,7 @@ impl Shared {
         let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else {
             return;
         };
-        let target = account.channel().beside(&route.target);
+        let target = account.channel().second_target(&route.target);
         let view = FinalView { text, ..FinalView::default() };
         let item: OutboxItem = reply::outbox_item(&route.conversation, &target);
         let row = reply::new_turn(&item, &target, Vec::new(), serde_json::to_string(&view).ok());

@@ -385,7 +385,7 @@ fn hand_over<'a>(
         let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
         let view = FinalView { text, files, whole: true, ..FinalView::default() };
         let item = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.item.clone() };
-        let reply_target = account.channel().beside(&job.reply_target);
+        let reply_target = account.channel().second_target(&job.reply_target);
         let row = reply::new_turn(&item, &reply_target, Vec::new(), serde_json::to_string(&view).ok());
         if !shared.outbox.open(&row).await {
             return;

@@ -34,7 +34,7 @@ pub(super) async fn note_blind(
         return None;
     }
     let agent = task.agent.as_deref().filter(|_| !matches!(task.authoring, Authoring::New(_)));
-    let blind = shared.client.blind(task.model.as_deref(), agent, task.agents_of()).await?;
+    let blind = shared.client.blind_model(task.model.as_deref(), agent, task.agents_of()).await?;
     for human in task.input.iter_mut().filter(|human| brings_image(human)) {
         human.notes.push(BLIND.to_owned());
     }

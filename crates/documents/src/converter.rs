@@ -42,7 +42,7 @@ impl Converter {
     /// Converts in this process: all limits apply except those on time and memory, and a PDF with unlimited nesting in
     /// its compressed data crashes the process.
     #[must_use]
-    pub fn here(limits: DocumentLimits) -> Self {
+    pub fn in_process(limits: DocumentLimits) -> Self {
         Self {
             child: None,
             limits: Arc::new(limits),
@@ -58,7 +58,7 @@ impl Converter {
         limits: DocumentLimits,
     ) -> Self {
         let child = Some((program.into(), args.into_iter().map(Into::into).collect()));
-        Self { child, ..Self::here(limits) }
+        Self { child, ..Self::in_process(limits) }
     }
 
     /// Converts a file. `name` is the sender's name for it.

@@ -56,7 +56,7 @@ impl DocumentDraft {
 
     /// Converts it to a document.
     pub(crate) fn finish(mut self, kind: DocumentKind) -> Result<Document, Error> {
-        let mut markdown = clean(&self.text);
+        let mut markdown = clean_text(&self.text);
         if self.full {
             // The last line is incomplete.
             markdown.truncate(markdown.trim_end().rfind('\n').unwrap_or(0));
@@ -80,7 +80,7 @@ fn has_text(markdown: &str) -> bool {
 }
 
 /// Removes control characters, and all but one of consecutive empty lines.
-fn clean(text: &str) -> String {
+fn clean_text(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut empty = 1;
     for line in text.lines() {

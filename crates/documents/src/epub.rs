@@ -31,7 +31,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     archive::measure(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     let container = text::decode(&archive.read(CONTAINER, CHAPTER)?);
-    let place = first(&container, "rootfile", "full-path").ok_or_else(|| missing(CONTAINER))?;
+    let place = first(&container, "rootfile", "full-path").ok_or_else(|| missing_part(CONTAINER))?;
     let book = EpubMetadata::parse(&text::decode(&archive.read(&place, CHAPTER)?));
     let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut draft = DocumentDraft::new(limits.output);
@@ -65,7 +65,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(draft)
 }
 
-fn missing(what: &str) -> Error {
+fn missing_part(what: &str) -> Error {
     Error::Damaged(format!("{what} in it says nothing"))
 }
 

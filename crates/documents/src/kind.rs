@@ -108,7 +108,7 @@ impl DocumentKind {
 
     /// Whether a file may be a document, based on its first bytes. Other files need not be read further.
     #[must_use]
-    pub fn likely(bytes: &[u8], name: &str) -> bool {
+    pub fn may_be_document(bytes: &[u8], name: &str) -> bool {
         let head = bytes.get(..HEAD).unwrap_or(bytes);
         let marked = [OLE, ZIP, RTF].iter().any(|mark| head.starts_with(mark));
         marked

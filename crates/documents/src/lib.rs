@@ -54,12 +54,12 @@ pub fn convert(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Docu
     // A separate thread has stack for nested data, and its panic is contained.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("document".to_owned()).stack_size(STACK);
-        let work = thread.spawn_scoped(scope, || work(bytes, name, limits));
+        let work = thread.spawn_scoped(scope, || convert_bytes(bytes, name, limits));
         work.map_err(|error| Error::Unavailable(error.to_string()))?.join().unwrap_or(Err(Error::Broke))
     })
 }
 
-fn work(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
+fn convert_bytes(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
     if bytes.len() as u64 > limits.input {
         return Err(Error::TooLarge(format!("it has {} bytes, {} are taken", bytes.len(), limits.input)));
     }

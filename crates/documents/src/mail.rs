@@ -28,7 +28,7 @@ pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<Docu
     let message = Outlook::from_slice(bytes).map_err(|error| Error::Damaged(error.to_string()))?;
     let mut mail = Mail { draft: DocumentDraft::new(limits.output), limits, unread: 0 };
     mail.draft.set_title(Some(&message.subject));
-    mail.outlook(&message, 0);
+    mail.add_outlook(&message, 0);
     Ok(mail.finish())
 }
 
@@ -180,7 +180,7 @@ impl Mail<'_> {
         }
     }
 
-    fn outlook(&mut self, message: &Outlook, depth: usize) {
+    fn add_outlook(&mut self, message: &Outlook, depth: usize) {
         let names = message.attachments.iter().map(|file| {
             let names = [&file.long_file_name, &file.file_name, &file.display_name];
             let name = names.into_iter().find(|name| !name.is_empty()).map_or("(no name)", String::as_str);
@@ -209,7 +209,7 @@ impl Mail<'_> {
         self.draft.push(&format!("{text}\n\n"));
         for file in &message.attachments {
             match file.as_message() {
-                Some(Ok(attached)) if depth < MAX_MAIL_DEPTH => self.outlook(&attached, depth + 1),
+                Some(Ok(attached)) if depth < MAX_MAIL_DEPTH => self.add_outlook(&attached, depth + 1),
                 _ => self.unread += 1,
             }
         }

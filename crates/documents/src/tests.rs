@@ -158,7 +158,10 @@ fn what_is_no_document_is_told_from_what_is_not_read() {
     ] {
         assert_eq!(read(bytes, name), Err(expect), "{name}");
     }
-    assert!(!DocumentKind::likely(b"\x89PNG", "a.png") && DocumentKind::likely(&sample_docx(), "a"));
+    assert!(
+        !DocumentKind::may_be_document(b"\x89PNG", "a.png")
+            && DocumentKind::may_be_document(&sample_docx(), "a")
+    );
 }
 
 #[test]

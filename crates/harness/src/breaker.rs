@@ -96,16 +96,16 @@ impl Breaker {
         None
     }
 
-    pub(crate) fn worked(&self) {
+    pub(crate) fn on_success(&self) {
         *locked(&self.circuit) = Circuit::default();
         self.awake.notify_waiters();
     }
 
-    pub(crate) fn failed(&self, error: &ModelError) {
+    pub(crate) fn on_failure(&self, error: &ModelError) {
         // An error in one request or key, or a rate limit, says nothing about the provider's health.
         if !error.retriable() {
             // The provider has answered.
-            return self.worked();
+            return self.on_success();
         }
         if matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
             return;
@@ -133,7 +133,7 @@ mod tests {
         guards.set(RestRules { after: 1, time: Duration::from_secs(9) }, 0);
         let down = || ModelError::Unreachable("down".into());
         let one = guards.breaker("https://a");
-        one.failed(&down());
+        one.on_failure(&down());
         let again = guards.breaker("https://a");
         drop(one);
         assert_eq!(again.admit(), Some(Duration::from_secs(9)), "models made anew know that it failed");
@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(again.admit(), None, "one request tries");
         assert_eq!(again.admit(), Some(Duration::from_secs(9)));
         guards.set(RestRules { after: 9, time: Duration::from_secs(1) }, 0);
-        again.worked();
-        again.failed(&down());
+        again.on_success();
+        again.on_failure(&down());
         assert_eq!(again.admit(), None, "new rules count at once");
     }
 

@@ -29,7 +29,7 @@ pub async fn compact(
     run_state: &mut RunState,
     cancel: &CancellationToken,
 ) -> (Outcome, Option<CompactOutcome>) {
-    let work = tokio::time::timeout(agent.bounds.time, work(agent, chain, run_state));
+    let work = tokio::time::timeout(agent.bounds.time, compact_thread(agent, chain, run_state));
     let ended = cancel.run_until_cancelled(work).await;
     let (outcome, made) = match ended {
         None => (Outcome::Stopped, None),
@@ -41,7 +41,7 @@ pub async fn compact(
     (outcome, made)
 }
 
-async fn work(
+async fn compact_thread(
     agent: &Agent,
     chain: &mut [Box<dyn Middleware>],
     run_state: &mut RunState,

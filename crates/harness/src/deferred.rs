@@ -65,7 +65,7 @@ impl ToolCatalog {
     }
 
     /// Returns the subset that is among `tools`. A tool found in the whole catalogue counts as found in the subset.
-    fn within(self: &Arc<Self>, tools: &Toolbox) -> Arc<Self> {
+    fn restricted_to(self: &Arc<Self>, tools: &Toolbox) -> Arc<Self> {
         let there: HashSet<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
         let inside = |spec: &&Arc<ToolSpec>| there.contains(spec.name.as_str());
         if self.specs.iter().all(|spec| inside(&spec)) {

@@ -22,7 +22,7 @@ pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Ve
             tracing::warn!(%error, bytes = bytes.len(), "failed to store image of model");
         }
         let gap = if run_state.answer_bytes() == 0 { "" } else { "\n\n" };
-        run_state.say(format!("{gap}![{name}]({path})"));
+        run_state.append_text(format!("{gap}![{name}]({path})"));
         paths.push(path);
     }
     paths

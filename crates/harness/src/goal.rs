@@ -104,7 +104,7 @@ async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Optio
     let answer = side_call(
         &*agent.model,
         request,
-        agent.caller.beside(ModelCaller::Goal),
+        agent.caller.for_side_call(ModelCaller::Goal),
         &mut run_state.spending,
         tell,
     );

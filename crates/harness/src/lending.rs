@@ -8,9 +8,9 @@ use pudu_base::{TaskReport, ToolError, ToolOutput, Variable};
 const BASH: &str = "bash";
 
 /// Returns the secrets with these names for the commands of a call.
-pub(crate) fn lend(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable> {
+pub(crate) fn variables_for_call(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable> {
     match tool == BASH && !names.is_empty() {
-        true => agent.secrets.lend(names),
+        true => agent.secrets.variables(names),
         false => Vec::new(),
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     struct OneSecret;
 
     impl SecretSource for OneSecret {
-        fn lend(&self, names: &[String]) -> Vec<Variable> {
+        fn variables(&self, names: &[String]) -> Vec<Variable> {
             let known = names.iter().filter(|name| *name == "MAIL_KEY");
             known.map(|name| Variable { name: name.clone(), value: "hush-hush".into() }).collect()
         }

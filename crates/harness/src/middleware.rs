@@ -89,12 +89,12 @@ pub trait Middleware: Send {
     }
 
     /// Returns the tools that a sub-agent started now may use; the first answer in the chain counts.
-    fn only(&self, _turn: &RunState) -> Option<Arc<[String]>> {
+    fn allowed_tools(&self, _turn: &RunState) -> Option<Arc<[String]>> {
         None
     }
 
     /// Returns the names of the secrets in the environment of commands.
-    fn lends(&self, _turn: &RunState) -> Vec<String> {
+    fn secret_names(&self, _turn: &RunState) -> Vec<String> {
         Vec::new()
     }
 

@@ -97,7 +97,7 @@ impl Results {
 
     /// Stores a masked result and returns its path; `None` if it cannot be stored or read again.
     pub(crate) async fn keep_masked(&self, tool: &str, text: &str, tools: &Toolbox) -> Option<String> {
-        way(tools)?;
+        reading_hint(tools)?;
         match self.files.keep(tool, text).await {
             Ok(path) => Some(path),
             Err(error) => {
@@ -118,7 +118,7 @@ impl Results {
             return None;
         }
         let (first, middle, last) = ends(text, rules.shown.0, rules.shown.1)?;
-        let way = way(tools)?;
+        let way = reading_hint(tools)?;
         let path = match self.files.keep(tool, text).await {
             Ok(path) => path,
             Err(error) => {
@@ -176,7 +176,7 @@ pub(crate) fn kept_in(text: &str) -> Option<&str> {
 }
 
 /// Returns how to read the rest with the available tools; `None` if none of them can.
-fn way(tools: &Toolbox) -> Option<&'static str> {
+fn reading_hint(tools: &Toolbox) -> Option<&'static str> {
     let has = |name| tools.get(name).is_some();
     Some(match (has("read_file"), has("grep"), has("bash")) {
         (true, true, _) => {

@@ -155,7 +155,7 @@ impl Asking {
                 }
                 RetryState::Rest(told) => {
                     let told = *told;
-                    if let Some(next) = self.rest(told).await {
+                    if let Some(next) = self.wait_while_resting(told).await {
                         return Some(next);
                     }
                 }
@@ -168,7 +168,7 @@ impl Asking {
     }
 
     /// Waits while the provider rests, then calls the model. Reports the rest once.
-    async fn rest(&mut self, told: bool) -> Option<Result<Delta, ModelError>> {
+    async fn wait_while_resting(&mut self, told: bool) -> Option<Result<Delta, ModelError>> {
         let breaker = self.breaker.clone();
         // Created before the check, so that no notification is missed in between.
         let awake = breaker.awake.notified();
@@ -212,7 +212,7 @@ impl Asking {
             // An empty answer is complete: `TerminalResponse` asks for text.
             Some(Ok(delta)) => {
                 if matches!(delta, Delta::Finish(_)) {
-                    self.breaker.worked();
+                    self.breaker.on_success();
                     self.state = RetryState::Over;
                 }
                 Ok(delta)
@@ -238,7 +238,7 @@ impl Asking {
         let is_over = self.attempt >= attempts || wait > self.patience_left() || is_passed_over;
         if !error.retriable() || is_over {
             self.state = RetryState::Over;
-            self.breaker.failed(&error);
+            self.breaker.on_failure(&error);
             return Err(error);
         }
         self.wait = wait;

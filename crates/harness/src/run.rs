@@ -31,7 +31,7 @@ pub async fn run(
     let tasks = run_state.tasks.clone();
     let cut = {
         // Its calls are dropped with it, after the cause is known.
-        let mut work = std::pin::pin!(work(agent, chain, run_state, steering));
+        let mut work = std::pin::pin!(run_loop(agent, chain, run_state, steering));
         let cut = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Outcome::Stopped),
@@ -46,7 +46,7 @@ pub async fn run(
     // An answer that was complete in time is kept: only its evaluation was cut.
     let outcome = cut.unwrap_or_else(|cut| answered_here(run_state).unwrap_or(cut));
     if outcome != Outcome::Success {
-        run_state.keep_partial(agent.model.name(), why(&outcome), &outcome);
+        run_state.keep_partial(agent.model.name(), unfinished_reason(&outcome), &outcome);
     }
     for middleware in chain.iter_mut().rev() {
         middleware.after_run(run_state).await;
@@ -63,7 +63,7 @@ pub async fn run(
     outcome
 }
 
-fn why(outcome: &Outcome) -> &'static str {
+fn unfinished_reason(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Stopped => "the run was stopped",
         Outcome::Timeout => "the run took too long",
@@ -72,7 +72,7 @@ fn why(outcome: &Outcome) -> &'static str {
 }
 
 /// Runs the loop. The thread's state determines the next step, so an interrupted run continues where it was.
-async fn work(
+async fn run_loop(
     agent: &Agent,
     chain: &mut Chain,
     run_state: &mut RunState,
@@ -291,7 +291,7 @@ async fn call(
                 if matches!(delta, Delta::Again { .. }) {
                     images.clear();
                 }
-                take(delta, run_state, &mut reply);
+                apply_delta(delta, run_state, &mut reply);
             }
             Err(error) => {
                 let is_free = run_state.answer_bytes() == 0 && error.is_free();
@@ -321,9 +321,9 @@ async fn call(
     Ok(ModelReply { stopped: wanted > 0 && reply.calls.is_empty(), reply, images })
 }
 
-fn take(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
+fn apply_delta(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     match delta {
-        Delta::Text(text) => run_state.say(text),
+        Delta::Text(text) => run_state.append_text(text),
         Delta::Retract => reply.id = run_state.retract(),
         Delta::Reasoning(thought) => {
             reply.reasoning.get_or_insert_default().push_str(&thought);

@@ -147,7 +147,7 @@ impl RunState {
     }
 
     /// Appends text to the current answer and publishes it to readers.
-    pub(crate) fn say(&mut self, delta: String) {
+    pub(crate) fn append_text(&mut self, delta: String) {
         if let Some(draft) = &mut self.draft {
             draft.text.push_str(&delta);
             let message = draft.id.clone();

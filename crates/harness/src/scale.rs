@@ -107,7 +107,7 @@ fn encode(image: &DynamicImage, from: ImageFormat) -> Result<(Vec<u8>, &'static 
             return Ok((out.into_inner(), "image/png"));
         }
     }
-    let image = opaque(image);
+    let image = on_white(image);
     let mut out = Vec::new();
     for quality in JPEG_QUALITIES {
         out.clear();
@@ -125,7 +125,7 @@ fn rgb(image: &DynamicImage) -> DynamicImage {
 }
 
 /// Puts an image on a white background, for a format without transparency.
-fn opaque(image: &DynamicImage) -> DynamicImage {
+fn on_white(image: &DynamicImage) -> DynamicImage {
     if !image.color().has_alpha() {
         return rgb(image);
     }

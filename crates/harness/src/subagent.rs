@@ -171,7 +171,7 @@ impl Tool for SubagentTask {
             };
             let log = StepLog::new(cx.call.clone(), cx.events.clone());
             let skills = SkillPolicy::new(self.skills.clone(), None);
-            Ok(work(self.agent(kind, log.clone(), cx), kind, skills, &log, args, cx).await)
+            Ok(run_subagent(self.agent(kind, log.clone(), cx), kind, skills, &log, args, cx).await)
         })
     }
 }
@@ -233,7 +233,7 @@ impl SubagentTask {
 }
 
 /// Runs a sub-agent and reports its progress to its parent's readers.
-async fn work(
+async fn run_subagent(
     agent: Agent,
     kind: &SubagentKind,
     skills: SkillPolicy,

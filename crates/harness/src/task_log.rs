@@ -43,7 +43,7 @@ impl TaskLog {
     }
 
     /// Returns an event for publishing: a task whose call was dropped ends as its parent's run did.
-    pub(crate) fn judge(&self, event: RunEvent) -> RunEvent {
+    pub(crate) fn for_publishing(&self, event: RunEvent) -> RunEvent {
         match event {
             RunEvent::SubagentProgress { call, stage: TaskStage::Ended(end) }
                 if end.status == TaskStatus::Cancelled =>
@@ -85,7 +85,7 @@ impl TaskLog {
     ///
     /// # Cancel safety
     /// Dropping the future loses no waiting update.
-    pub(crate) async fn due(&self) {
+    pub(crate) async fn wait_for_updates(&self) {
         loop {
             let count = self.lock().updates.len();
             match count {

@@ -21,7 +21,7 @@ pub struct Home {
 
 impl Home {
     /// Creates the folder if necessary, and locks it.
-    pub fn take(path: &Path) -> Result<Self> {
+    pub fn lock(path: &Path) -> Result<Self> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.with_context(|| format!("cannot make the folder {}", path.display()))?;
         let mut lock = open(path)?;
@@ -62,7 +62,7 @@ pub fn is_taken(path: &Path) -> bool {
 }
 
 /// Returns the address of the process that uses this home, if any.
-pub fn neighbour(path: &Path) -> Option<String> {
+pub fn running_url(path: &Path) -> Option<String> {
     let mut lock = OpenOptions::new().read(true).open(path.join(FILE)).ok()?;
     match lock.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read_url(&mut lock),
@@ -92,15 +92,15 @@ mod tests {
     fn a_home_is_taken_once_and_tells_who_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("home");
-        assert_eq!(neighbour(&path), None);
-        let mut home = Home::take(&path).unwrap();
-        assert_eq!((neighbour(&path), is_taken(&path)), (None, true), "it answers nowhere yet");
+        assert_eq!(running_url(&path), None);
+        let mut home = Home::lock(&path).unwrap();
+        assert_eq!((running_url(&path), is_taken(&path)), (None, true), "it answers nowhere yet");
         home.announce("http://127.0.0.1:8001").unwrap();
-        assert_eq!(neighbour(&path).as_deref(), Some("http://127.0.0.1:8001"));
-        let error = Home::take(&path).err().unwrap().to_string();
+        assert_eq!(running_url(&path).as_deref(), Some("http://127.0.0.1:8001"));
+        let error = Home::lock(&path).err().unwrap().to_string();
         assert!(error.starts_with("a pudu at http://127.0.0.1:8001 works in "), "{error}");
         drop(home);
-        assert_eq!((neighbour(&path), is_taken(&path)), (None, false));
-        Home::take(&path).unwrap();
+        assert_eq!((running_url(&path), is_taken(&path)), (None, false));
+        Home::lock(&path).unwrap();
     }
 }

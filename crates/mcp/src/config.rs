@@ -199,9 +199,9 @@ struct RawConfig {
     #[serde(default)]
     skills: IndexMap<String, Object<SkillSwitch>>,
     /// Interceptors of calls, which are not supported here.
-    #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
+    #[serde(default, rename = "mcpInterceptors", deserialize_with = "require_empty")]
     _interceptors: (),
-    #[serde(default, rename = "middlewares", deserialize_with = "nothing")]
+    #[serde(default, rename = "middlewares", deserialize_with = "require_empty")]
     _middlewares: (),
     #[serde(flatten)]
     others: OtherKeys,
@@ -261,7 +261,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 /// Accepts only an empty list: settings that may protect users must not be ignored silently.
-fn nothing<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
+fn require_empty<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
     match Option::<Vec<de::IgnoredAny>>::deserialize(value)?.unwrap_or_default().as_slice() {
         [] => Ok(()),
         _ => Err(de::Error::custom(

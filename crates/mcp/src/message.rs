@@ -163,7 +163,7 @@ impl MessageReader {
         let id = match id {
             // A proxy that rejects a request may not know its id.
             Some(id) => self.pending.find(id).or_else(|| self.own.clone())?,
-            None => self.alone()?,
+            None => self.request_without_id()?,
         };
         let kind = self.pending.remove(&id)?;
         let mut answer = Map::from_iter([("jsonrpc".to_owned(), json!("2.0"))]);
@@ -198,11 +198,11 @@ impl MessageReader {
         // A log line may also be an object.
         let has = |key: &[u8]| find_all(head, key).chain(find_all(tail, key)).next().is_some();
         let is_answer = has(b"\"jsonrpc\"") || has(b"\"result\"") || has(b"\"error\"");
-        named.or_else(|| self.alone()).filter(|_| is_answer)
+        named.or_else(|| self.request_without_id()).filter(|_| is_answer)
     }
 
     /// Returns the request that an answer without an id belongs to.
-    fn alone(&self) -> Option<RequestId> {
+    fn request_without_id(&self) -> Option<RequestId> {
         self.own.clone().or_else(|| self.pending.only())
     }
 }

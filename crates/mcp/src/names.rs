@@ -40,7 +40,7 @@ impl TakenNames {
     }
 
     /// Takes a name, and returns whether it was valid and free.
-    fn take(&mut self, name: &str) -> bool {
+    fn reserve(&mut self, name: &str) -> bool {
         is_tool_name(name) && !(self.is_reserved)(name) && self.given.insert(name.to_owned())
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn assign(
 ) -> Vec<String> {
     let whole = |remote: &str| if has_prefix { format!("{server}_{remote}") } else { remote.to_owned() };
     let kept: Vec<Option<String>> =
-        remotes.iter().map(|remote| Some(whole(remote)).filter(|name| taken.take(name))).collect();
+        remotes.iter().map(|remote| Some(whole(remote)).filter(|name| taken.reserve(name))).collect();
     let others = remotes.iter().zip(kept);
     let other = |remote: &str, taken: &mut TakenNames| {
         // A tool without a prefix becomes unique with its server's name.
@@ -68,7 +68,7 @@ pub(crate) fn assign(
 fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String {
     let is_readable = remote.chars().any(|c| c.is_ascii_alphanumeric());
     if let Some(plain) =
-        wanted.iter().map(|name| tool_name_part(name)).find(|name| is_readable && taken.take(name))
+        wanted.iter().map(|name| tool_name_part(name)).find(|name| is_readable && taken.reserve(name))
     {
         return plain;
     }
@@ -81,7 +81,7 @@ fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String
     let seeds = std::iter::once(last.to_owned()).chain((0..).map(|n: u32| format!("{last}\n{n}")));
     let mut names =
         seeds.map(|seed| format!("{kept}_{}", digest(seed).get(..DIGEST_CHARS).unwrap_or_default()));
-    names.find(|name| taken.take(name)).unwrap_or_default()
+    names.find(|name| taken.reserve(name)).unwrap_or_default()
 }
 
 #[cfg(test)]

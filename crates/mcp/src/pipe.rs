@@ -57,7 +57,7 @@ impl<R: AsyncRead + Send + Unpin> ServerPipe<R> {
         }
     }
 
-    fn take(&mut self, line: OutputLine) {
+    fn on_line(&mut self, line: OutputLine) {
         let messages = match line {
             OutputLine::Whole(line) => self.take_whole(&line),
             OutputLine::Oversized { head, tail } => {
@@ -137,7 +137,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for ServerPipe<R> {
                 return Some(message);
             }
             match self.lines.next().await {
-                Ok(Some(line)) => self.take(line),
+                Ok(Some(line)) => self.on_line(line),
                 Ok(None) => return None,
                 Err(error) => {
                     tracing::warn!(server = self.server.name(), %error, "failed to read from MCP server");

@@ -53,14 +53,14 @@ impl McpSession {
             Transport::Stdio(command) => {
                 let (process, (stdout, stdin)) =
                     stdio::start(command, &server.label).map_err(ServerFailure::Down)?;
-                match us().serve(ServerPipe::new(stdout, stdin, server.label.clone())).await {
+                match client_config().serve(ServerPipe::new(stdout, stdin, server.label.clone())).await {
                     Ok(service) => Ok(Self { service, process: Some(process) }),
                     Err(error) => Err(explain(&failure::of_start(&error, &server.label), process).await),
                 }
             }
             Transport::Http(endpoint) => {
                 let http = pudu_net::client().map_err(|error| ServerFailure::Down(error.to_string()))?;
-                let served = us().serve(http::transport(endpoint.clone(), http)).await;
+                let served = client_config().serve(http::transport(endpoint.clone(), http)).await;
                 let service =
                     served.map_err(|error| ServerFailure::Down(failure::of_start(&error, &server.label)))?;
                 Ok(Self { service, process: None })
@@ -109,6 +109,6 @@ async fn explain(reason: &str, process: Process) -> ServerFailure {
 }
 
 /// Returns the client's description, without any capabilities.
-fn us() -> ClientConfig {
+fn client_config() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), Implementation::new("pudu", env!("CARGO_PKG_VERSION")))
 }

@@ -98,13 +98,13 @@ impl<'a> FactBucket<'a> {
         self.scope.facts_folder().join(id.shard()).join(format!("{id}.md"))
     }
 
-    fn beside(&self, name: &str) -> PathBuf {
+    fn metadata_path(&self, name: &str) -> PathBuf {
         self.scope.metadata_folder().join(name)
     }
 
     /// Reads a file beside the facts. A broken one counts as empty, because it has nothing essential.
     fn read_beside<T: DeserializeOwned + Default>(&self, name: &str) -> T {
-        let file = self.beside(name);
+        let file = self.metadata_path(name);
         let Ok(Some(bytes)) = self.folder.read(&file) else { return T::default() };
         serde_json::from_slice(&bytes).unwrap_or_else(|error| {
             tracing::warn!(file = %self.folder.path(&file).display(), %error, "ignored broken file beside facts");
@@ -113,7 +113,7 @@ impl<'a> FactBucket<'a> {
     }
 
     fn write_beside(&self, transaction: &mut FileTransaction, name: &str, value: &Value, is_empty: bool) {
-        let file = self.beside(name);
+        let file = self.metadata_path(name);
         if !is_empty {
             transaction.write(file, serde_json::to_vec_pretty(value).unwrap_or_default());
         } else if self.folder.exists(&file) {
@@ -236,7 +236,7 @@ impl<'a> FactBucket<'a> {
             self.write_beside(transaction, USAGE, &Value::Object(usage), is_empty);
         }
         let events: Vec<Value> = self.read_beside(AUDIT);
-        let left: Vec<Value> = events.iter().filter_map(|event| without(event, gone)).collect();
+        let left: Vec<Value> = events.iter().filter_map(|event| without_facts(event, gone)).collect();
         if left != events {
             self.write_beside(transaction, AUDIT, &json!(left), left.is_empty());
         }
@@ -262,7 +262,7 @@ impl<'a> FactBucket<'a> {
 
     /// Lists the files of superseded facts, each with its name without the extension.
     pub(crate) fn superseded_files(&self) -> Result<Vec<(PathBuf, String)>, MemoryError> {
-        let folder = self.beside(SUPERSEDED);
+        let folder = self.metadata_path(SUPERSEDED);
         let names = self.folder.list(&folder)?;
         let files =
             names.iter().filter_map(|name| Some((folder.join(name), name.strip_suffix(".md")?.to_owned())));
@@ -280,7 +280,7 @@ impl<'a> FactBucket<'a> {
         if gone.is_empty() {
             return Ok(());
         }
-        let folder = self.beside(SUPERSEDED);
+        let folder = self.metadata_path(SUPERSEDED);
         let mut old = self.superseded_files()?;
         old.retain(|(_, stem)| !gone.iter().any(|(fact, _)| fact.id.as_str() == stem));
         old.sort_by_cached_key(|(file, _)| self.folder.modified(file));
@@ -309,7 +309,7 @@ impl FactBucket<'_> {
     pub(crate) fn keep_superseded(&self, transaction: &mut FileTransaction, fact: &Fact) {
         let fact = Fact { raw_user: None, ..fact.clone() };
         let text = markdown::write_superseded(&fact, self.scope, &[]);
-        transaction.write(self.beside(SUPERSEDED).join(format!("{}.md", fact.id)), text);
+        transaction.write(self.metadata_path(SUPERSEDED).join(format!("{}.md", fact.id)), text);
     }
 
     /// Adds its marks of how far conversations were read to another bucket, whose own marks take precedence.
@@ -348,7 +348,7 @@ impl FactBucket<'_> {
 }
 
 /// Returns an entry of the record without removed facts; `None` if nothing is left.
-fn without(event: &Value, gone: &HashSet<&str>) -> Option<Value> {
+fn without_facts(event: &Value, gone: &HashSet<&str>) -> Option<Value> {
     let mut event = event.clone();
     let is_gone = |id: Option<&Value>| id.and_then(Value::as_str).is_some_and(|id| gone.contains(id));
     let evicted = event.get_mut("evicted")?.as_array_mut()?;

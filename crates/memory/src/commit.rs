@@ -170,7 +170,7 @@ impl Plan {
             if folder.exists(bucket.file(&fact.id)) {
                 return Err(self.broken(folder, bucket, fact));
             }
-            if let Some(same) = self.done.document.saying(&fact.content) {
+            if let Some(same) = self.done.document.find_same(&fact.content) {
                 self.done.duplicates.push((fact.id.clone(), same.id.clone()));
                 continue;
             }

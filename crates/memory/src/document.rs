@@ -2,7 +2,7 @@
 
 use crate::{
     error::MemoryRefusal,
-    fact::{Fact, FactCategory, FactId, FactSource, clean},
+    fact::{Fact, FactCategory, FactId, FactSource, normalize_content},
     learnt::LearntMark,
     scope::MemoryScope,
     summary::Summaries,
@@ -112,7 +112,7 @@ impl MemoryDocument {
 
     /// Returns the fact that says the same as a text.
     #[must_use]
-    pub fn saying(&self, text: &str) -> Option<&Fact> {
+    pub fn find_same(&self, text: &str) -> Option<&Fact> {
         self.facts.iter().find(|fact| fact.matches_text(text))
     }
 
@@ -226,7 +226,7 @@ fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result
         items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let unknown = item.iter().filter(|(key, _)| !KNOWN_KEYS.contains(&key.as_str()));
-    let content = clean(text("content").unwrap_or_default());
+    let content = normalize_content(text("content").unwrap_or_default());
     if content.is_empty() {
         return Err("it has no `content`".to_owned());
     }
@@ -236,7 +236,7 @@ fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result
     let category = FactCategory::parse(text("category").unwrap_or_default(), text("categoryExtension"));
     let confidence = item.get("confidence").and_then(Value::as_f64).unwrap_or(0.5).clamp(0.0, 1.0);
     Ok(Fact {
-        title: text("title").map(clean).filter(|title| !title.is_empty()),
+        title: text("title").map(normalize_content).filter(|title| !title.is_empty()),
         topics: list("topics"),
         updated_at: time("updatedAt").unwrap_or(created_at),
         source: imported_source(item.get("source")),

@@ -245,7 +245,7 @@ impl Fact {
     pub fn new(id: FactId, content: &str, category: FactCategory, confidence: f64, now: FactTime) -> Self {
         Self {
             id,
-            content: clean(content),
+            content: normalize_content(content),
             title: None,
             category,
             topics: Vec::new(),
@@ -311,7 +311,7 @@ impl Fact {
 }
 
 /// Normalizes a fact's text: uniform line breaks, trimmed.
-pub(crate) fn clean(content: &str) -> String {
+pub(crate) fn normalize_content(content: &str) -> String {
     content.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
 }
 

@@ -114,7 +114,7 @@ impl Forgetting {
             facts.retain(|fact| {
                 let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
                 let named = self.ids.iter().any(|id| id.as_str() == text("id"));
-                !named && !texts.contains(&crate::fact::clean(text("content")))
+                !named && !texts.contains(&crate::fact::normalize_content(text("content")))
             });
             is_changed = facts.len() != before;
         }

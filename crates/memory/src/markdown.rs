@@ -3,7 +3,7 @@
 //! Values are written as JSON, which is also YAML: strings are always quoted, so that no reader parses one as a time.
 
 use crate::{
-    fact::{Fact, FactCategory, FactId, FactSource, clean, headline},
+    fact::{Fact, FactCategory, FactId, FactSource, headline, normalize_content},
     scope::MemoryScope,
     time::FactTime,
 };
@@ -194,12 +194,12 @@ fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<O
 
 /// Splits the headline from the text.
 fn body_of(body: &str) -> (Option<String>, String) {
-    let body = clean(body.trim_start_matches(['\n', '\r']));
+    let body = normalize_content(body.trim_start_matches(['\n', '\r']));
     match body.strip_prefix("# ") {
         Some(rest) => {
             let (title, content) = rest.split_once('\n').unwrap_or((rest, ""));
             let title = title.trim();
-            (Some(title.to_owned()).filter(|title| !title.is_empty()), clean(content))
+            (Some(title.to_owned()).filter(|title| !title.is_empty()), normalize_content(content))
         }
         None => (None, body),
     }

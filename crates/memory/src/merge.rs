@@ -108,7 +108,7 @@ impl Merging<'_> {
         facts: Vec<Fact>,
     ) -> Result<(), MemoryError> {
         let bucket = FactBucket::new(self.into, scope);
-        let is_kept = |fact: &Fact| done.document.saying(&fact.content).is_some();
+        let is_kept = |fact: &Fact| done.document.find_same(&fact.content).is_some();
         let crowded = facts.into_iter().filter(|fact| !is_kept(fact)).map(|fact| {
             let why = Supersession { id: fact.id.clone(), by: None, reason: SupersedeReason::Evicted };
             (Fact { raw_user: None, ..fact }, why)
@@ -138,7 +138,7 @@ fn renamed(facts: &[Fact], document: &MemoryDocument, is_there: impl Fn(&FactId)
     let mut taken: HashSet<FactId> = facts.iter().map(|fact| fact.id.clone()).collect();
     let mut renamed = Vec::new();
     // Facts that the target already has are skipped: they would take the place of the fact with their name.
-    for fact in facts.iter().filter(|fact| document.saying(&fact.content).is_none()) {
+    for fact in facts.iter().filter(|fact| document.find_same(&fact.content).is_none()) {
         let mut fact = fact.clone();
         if document.fact(&fact.id).is_some() || is_there(&fact.id) {
             fact.id = FactId::derive(&fact.content, fact.created_at, |id| taken.contains(id) || is_there(id));

@@ -5,7 +5,7 @@ use crate::{
     changes::{Changes, Committed},
     document::{DocumentDetail, ImportedDocument, MemoryDocument},
     error::{MemoryError, MemoryRefusal},
-    fact::{Fact, FactCategory, FactId, FactOrigin, FactSource, clean},
+    fact::{Fact, FactCategory, FactId, FactOrigin, FactSource, normalize_content},
     files::{FileTransaction, MANIFEST, UserFolder},
     forget::everything,
     manifest::Manifest,
@@ -70,7 +70,7 @@ impl MemoryStore {
         let at = FactTime::from_millis(now);
         let mut name = None;
         let committed = self.change(scope, now, |document| {
-            if let Some(same) = document.saying(&content) {
+            if let Some(same) = document.find_same(&content) {
                 return Err(MemoryRefusal::Duplicate { id: same.id.to_string() }.into());
             }
             let id = FactId::derive(&content, at, |id| is_taken(document, id));
@@ -110,7 +110,7 @@ impl MemoryStore {
             }
             let mut fact = old.clone();
             if let Some(content) = content {
-                if let Some(same) = document.saying(&content).filter(|same| same.id != *id) {
+                if let Some(same) = document.find_same(&content).filter(|same| same.id != *id) {
                     return Err(MemoryRefusal::Duplicate { id: same.id.to_string() }.into());
                 }
                 if content != fact.content {
@@ -293,7 +293,7 @@ fn named(file: &Path) -> Option<FactId> {
 }
 
 fn checked(content: &str, options: &MemoryOptions) -> Result<String, MemoryError> {
-    let content = clean(content);
+    let content = normalize_content(content);
     let max = options.max_content_chars;
     match content.chars().count() {
         0 => Err(MemoryRefusal::EmptyContent.into()),

@@ -124,7 +124,7 @@ impl MemoryStore {
     ///
     /// # Errors
     /// When the system fails.
-    pub fn everybody(&self) -> Result<Vec<MemoryScope>, MemoryError> {
+    pub fn all_scopes(&self) -> Result<Vec<MemoryScope>, MemoryError> {
         let root = self.home.join("users");
         let entries = match std::fs::read_dir(&root) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

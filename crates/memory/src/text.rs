@@ -70,7 +70,7 @@ static HASTY: LazyLock<Option<[Regex; 2]>> = LazyLock::new(|| {
 });
 
 /// Returns a text with straight quotation marks and apostrophes, adding those that hasty typing omits.
-pub(crate) fn straight(text: &str) -> String {
+pub(crate) fn straight_quotes(text: &str) -> String {
     let text = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
     let Some([own, negated]) = HASTY.as_ref() else { return text };
     negated.replace_all(&own.replace_all(&text, "$1$2'$3"), "${1}n't").into_owned()

@@ -22,7 +22,7 @@ impl WireKind {
         [Self::Chat, Self::Messages, Self::Gemini, Self::Responses, Self::Ollama];
 
     /// Returns the name of the wire in origins of parts, which threads store.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
             Self::Messages => "messages",

@@ -81,7 +81,7 @@ impl ModelSettings {
     /// Returns the name of wire, host and model, which identifies the origin of a reply's parts.
     pub(crate) fn origin(&self) -> String {
         let host = self.base_url.host_str().unwrap_or_default();
-        format!("{} {host} {}", self.wire.word(), self.model)
+        format!("{} {host} {}", self.wire.name(), self.model)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use pudu_client::{
     base::UserId,
-    store::{Db, Identity, StoreError, alone},
+    store::{Db, Identity, StoreError, unpaired_user},
     wire::thread::API_ACCOUNT,
 };
 use pudu_config::{LOCAL, UnpairedPeople};
@@ -34,17 +34,17 @@ impl Users {
             Some(user) => user.clone(),
             // The API knows people as users.
             None if account == API_ACCOUNT => {
-                UserId::from_raw(person).unwrap_or_else(|_| alone(account, person))
+                UserId::from_raw(person).unwrap_or_else(|_| unpaired_user(account, person))
             }
             None if account == LOCAL || unpaired == UnpairedPeople::Shared => UserId::local(),
-            None => alone(account, person),
+            None => unpaired_user(account, person),
         }
     }
 
     /// Returns the separate user that a linked platform identity was before, unless another identity is that user now.
     pub fn former(&self, account: &str, person: &str) -> Option<UserId> {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let own = alone(account, person);
+        let own = unpaired_user(account, person);
         let is_theirs = joined.contains_key(&(account.to_owned(), person.to_owned()))
             && joined.values().all(|user| *user != own);
         is_theirs.then_some(own)
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(of(LOCAL, "local"), UserId::local());
         users.join("telegram", "7", ada.clone());
         assert_eq!(of("telegram", "7"), ada);
-        assert_eq!(users.former("telegram", "7"), Some(alone("telegram", "7")));
+        assert_eq!(users.former("telegram", "7"), Some(unpaired_user("telegram", "7")));
         assert_eq!(users.former("slack", "U1"), None, "they are that one, or somebody else is");
         users.part("telegram", "7");
         assert_ne!(of("telegram", "7"), ada);
@@ -105,7 +105,7 @@ mod tests {
         let ids = ["a", "b", "a-b", "a:b", "room", "../a", "", " ", "A", "ä", "a\u{301}"];
         let pairs = ids.iter().flat_map(|one| ids.iter().map(move |other| (*one, *other)));
         let all: Vec<UserId> =
-            pairs.flat_map(|(one, other)| [alone(one, other), UserId::room(one, other)]).collect();
+            pairs.flat_map(|(one, other)| [unpaired_user(one, other), UserId::room(one, other)]).collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
         assert!(!all.contains(&UserId::local()));
     }

@@ -197,7 +197,7 @@ impl CommandGroup {
     }
 
     /// Returns when that has happened: in version 1 the kernel leaves the other processes running.
-    pub(crate) async fn starved(&self) {
+    pub(crate) async fn wait_for_oom(&self) {
         while !self.out_of_memory() {
             tokio::time::sleep(OOM_LOOK).await;
         }

@@ -125,7 +125,7 @@ impl Jail {
             return Err(SandboxError::Refused(text.to_owned()));
         }
         let cleaning = match spec.disk {
-            Some(folder) => self.full.still(folder, spec.limits.disk).await,
+            Some(folder) => self.full.is_still_full(folder, spec.limits.disk).await,
             None => false,
         };
         let watched = self.begin_to_watch(&spec, cleaning).await;
@@ -240,7 +240,7 @@ async fn monitor(
     };
     let starved = async {
         match group {
-            Some(group) => group.starved().await,
+            Some(group) => group.wait_for_oom().await,
             None => std::future::pending().await,
         }
     };
@@ -352,7 +352,7 @@ impl InitMessages {
     /// Dropping the future loses no data.
     async fn next(&mut self, control: &UnixStream) -> Option<InitMessage> {
         loop {
-            match wire::take(&mut self.buffer) {
+            match wire::take_message(&mut self.buffer) {
                 Ok(Some(word)) => return Some(word),
                 Ok(None) => {}
                 Err(InitError(why)) => return Some(InitMessage::Failed(why)),

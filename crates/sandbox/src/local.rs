@@ -51,14 +51,14 @@ impl LocalSandboxes {
     ///
     /// # Errors
     /// When the thread's folder cannot be created.
-    pub async fn furnish(
+    pub async fn mounts_and_files(
         &self,
         folder: &ThreadFolder,
     ) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
         self.furnish_with(folder, &[]).await
     }
 
-    /// Like [`Self::furnish`], with additional folders.
+    /// Like [`Self::mounts_and_files`], with additional folders.
     ///
     /// # Errors
     /// When the thread's folder cannot be created.

@@ -68,7 +68,7 @@ pub(crate) struct FullFolders(Mutex<BTreeSet<PathBuf>>);
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no jail that asks"))]
 impl FullFolders {
     /// Returns whether a folder exceeded a limit, and still does.
-    pub(crate) async fn still(&self, folder: &Path, limit: u64) -> bool {
+    pub(crate) async fn is_still_full(&self, folder: &Path, limit: u64) -> bool {
         if !self.with(|folders| folders.contains(folder)) {
             return false;
         }
@@ -302,25 +302,25 @@ fn size(folder: &Path) -> Option<Size> {
                 open.pop();
                 continue;
             };
-            let Some(entry) = there(entry)? else { continue };
-            let Some(meta) = there(entry.metadata())? else { continue };
+            let Some(entry) = existing(entry)? else { continue };
+            let Some(meta) = existing(entry.metadata())? else { continue };
             bytes = bytes.saturating_add(meta.blocks().saturating_mul(512));
             entries += 1;
             if entries > ENTRIES || open.len() > DEPTH {
                 return Ok(None);
             }
             if meta.is_dir() {
-                open.extend(there(entry.open_dir().and_then(|dir| dir.entries()))?);
+                open.extend(existing(entry.open_dir().and_then(|dir| dir.entries()))?);
             }
         }
         Ok(Some(Size { bytes, entries }))
     };
     let nothing = Some(Size { bytes: 0, entries: 0 });
-    there(count()).map_or(None, |counted| counted.unwrap_or(nothing))
+    existing(count()).map_or(None, |counted| counted.unwrap_or(nothing))
 }
 
 /// Maps an entry that was removed or replaced meanwhile to `None`.
-fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

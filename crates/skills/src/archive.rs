@@ -231,7 +231,7 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
             .by_index_raw(index)
             .map_err(|error| ArchiveRefusal::from_reason(format!("entry {index}: {error}")))?;
         written = written.saturating_add(file.size());
-        match judge(&file, index, &decoder) {
+        match check_entry(&file, index, &decoder) {
             Ok(entry) => entries.push(entry),
             Err((name, why)) => refusal.add(&name, why),
         }
@@ -279,7 +279,7 @@ fn decoded_names(decoder: &NameDecoder, names: &[Vec<u8>]) -> Vec<String> {
 }
 
 /// Checks one entry by its record in the directory.
-fn judge<R: Read>(
+fn check_entry<R: Read>(
     file: &ZipFile<'_, R>,
     index: usize,
     decoder: &NameDecoder,

@@ -91,14 +91,14 @@ pub(crate) fn stage(
         (None, _) => return Err(SkillError::Unknown(name.to_owned())),
         (Some(_), SkillChange::Delete) => return Ok(None),
         (Some(_), SkillChange::Edit(text)) => {
-            stage.take(place)?;
+            stage.fill_from(place)?;
             stage.put(SKILL, &checked(SKILL, text)?)?;
         }
         (Some(tree), SkillChange::Patch { path, old, new }) => {
             let path = plain(path)?;
             present(tree, &path)?;
             let text = patched(&read(&place.join(&path))?, &path, old, new)?;
-            stage.take(place)?;
+            stage.fill_from(place)?;
             stage.put(&path, &checked(&path, &text)?)?;
         }
         (Some(tree), SkillChange::WriteFile { path, text }) => {
@@ -111,7 +111,7 @@ pub(crate) fn stage(
             if let Some(other) = tree.collision(&path) {
                 return Err(SkillError::Wrong(format!("{path} is the same as {other} on some machines")));
             }
-            stage.take(place)?;
+            stage.fill_from(place)?;
             stage.put(&path, &checked(&path, text)?)?;
         }
         (Some(tree), SkillChange::RemoveFile { path }) => {
@@ -122,7 +122,7 @@ pub(crate) fn stage(
                 ));
             }
             present(tree, &path)?;
-            stage.take(place)?;
+            stage.fill_from(place)?;
             stage.take_out(&path)?;
         }
     }

@@ -100,7 +100,7 @@ pub(crate) fn find_skills(root: &Root) -> Haul {
 }
 
 impl Haul {
-    fn spoilt(&mut self, folder: &Path, why: impl Into<String>) {
+    fn add_broken(&mut self, folder: &Path, why: impl Into<String>) {
         if self.broken.len() < MAX_SKILLS {
             self.broken.push(BrokenSkill { folder: folder.to_owned(), why: why.into() });
         }
@@ -118,12 +118,12 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-        Err(error) => return haul.spoilt(folder, format!("it cannot be read: {error}")),
+        Err(error) => return haul.add_broken(folder, format!("it cannot be read: {error}")),
     };
     let mut names = Vec::new();
     for entry in entries.flatten() {
         if names.len() >= MAX_FOLDER_ENTRIES {
-            haul.spoilt(
+            haul.add_broken(
                 folder,
                 format!("it has more than {MAX_FOLDER_ENTRIES} entries; the rest is not looked at"),
             );
@@ -132,49 +132,49 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
         match entry.file_name().into_string() {
             Ok(name) if name.starts_with('.') => {}
             Ok(name) => names.push((name, entry.file_type().ok())),
-            Err(name) => haul.spoilt(&folder.join(name), "its name is not UTF-8"),
+            Err(name) => haul.add_broken(&folder.join(name), "its name is not UTF-8"),
         }
     }
     names.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (name, kind) in names {
         let (path, Some(kind)) = (folder.join(&name), kind) else { continue };
         if kind.is_symlink() && path.is_dir() {
-            haul.spoilt(&path, "it is a link; links are not followed: move the folder here");
+            haul.add_broken(&path, "it is a link; links are not followed: move the folder here");
         }
         if !kind.is_dir() {
             continue;
         }
         if name.len() > MAX_FOLDER_NAME_BYTES || name.chars().any(char::is_control) {
-            haul.spoilt(&path, "its name is too long, or has characters that nobody sees");
+            haul.add_broken(&path, "its name is too long, or has characters that nobody sees");
             continue;
         }
         if haul.folders >= MAX_FOLDERS || haul.found.len() >= MAX_SKILLS {
-            haul.spoilt(
+            haul.add_broken(
                 &path,
                 format!("it is left out: {MAX_SKILLS} skills and {MAX_FOLDERS} folders are the most"),
             );
             return;
         }
         let below = if below.is_empty() { name } else { format!("{below}/{name}") };
-        take(&path, below, depth, haul);
+        visit_folder(&path, below, depth, haul);
     }
 }
 
 /// Loads the skill in a folder, or searches its subfolders.
-fn take(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
+fn visit_folder(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
     let file = folder.join("SKILL.md");
     haul.remember(&file);
     match read(&file) {
         Ok(Some(text)) => match Front::read(&text, folder.file_name().and_then(|name| name.to_str())) {
             Ok(front) => haul.found.push(FoundSkill { front, text, folder: folder.to_owned(), below }),
-            Err(why) => haul.spoilt(folder, why),
+            Err(why) => haul.add_broken(folder, why),
         },
         Ok(None) if has_other_case(folder) => {
-            haul.spoilt(folder, "its file has to be called SKILL.md, in capitals: rename it");
+            haul.add_broken(folder, "its file has to be called SKILL.md, in capitals: rename it");
         }
         Ok(None) if depth > 1 => walk(folder, &below, depth - 1, haul),
         Ok(None) => {}
-        Err(why) => haul.spoilt(folder, why),
+        Err(why) => haul.add_broken(folder, why),
     }
 }
 

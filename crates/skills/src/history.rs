@@ -123,7 +123,7 @@ impl History {
         let was_created = record(&folder).is_some_and(|version| version.action == "create");
         let former = folder.join(FORMER);
         // A version without kept files proves nothing.
-        let unmade = tree::same(&former, place)
+        let unmade = tree::has_same_files(&former, place)
             || was_created && !former.exists() && fs::symlink_metadata(place).is_err();
         if unmade {
             self.forget(number);

@@ -12,7 +12,7 @@ use crate::{
     frontmatter,
     history::History,
     install, scan,
-    skills::{alone, tell_broken},
+    skills::{lock_folder, tell_broken},
     stage::StagingFolder,
     state,
     tree::FileTree,
@@ -119,7 +119,7 @@ impl OwnSkills {
         if self.is_everybodys() {
             return self.skills.set_enabled(name, enabled);
         }
-        let _alone = self.alone()?;
+        let _alone = self.lock_own()?;
         let entry = self.read().get(name).cloned().ok_or_else(|| SkillError::Unknown(name.to_owned()))?;
         if !entry.own {
             return Err(SkillError::Fixed { name: name.to_owned(), what: "everybody's" });
@@ -136,7 +136,7 @@ impl OwnSkills {
         if self.is_everybodys() {
             return self.skills.install(archive, replace);
         }
-        let _alone = self.alone()?;
+        let _alone = self.lock_own()?;
         install::install(&self.own(), &self.own_alone(), archive, replace)
     }
 
@@ -148,7 +148,7 @@ impl OwnSkills {
         if self.is_everybodys() {
             return self.skills.remove(name);
         }
-        let _alone = self.alone()?;
+        let _alone = self.lock_own()?;
         install::remove(&self.own(), &self.own_alone(), name)?;
         state::forget(&self.state(), name)
     }
@@ -158,7 +158,7 @@ impl OwnSkills {
     /// # Errors
     /// When the change is invalid, or the scan blocks it.
     pub fn examine(&self, name: &str, change: &SkillChange) -> Result<ChangePreview, SkillError> {
-        let _alone = self.alone()?;
+        let _alone = self.lock_own()?;
         let (stage, place, report) = self.staged(name, change)?;
         let Some(stage) = stage else { return Ok(ChangePreview { report, ..ChangePreview::default() }) };
         let (new, restores) = (stage.inside(), matches!(change, SkillChange::Restore(_)));
@@ -177,7 +177,7 @@ impl OwnSkills {
         change: &SkillChange,
         author: ChangeAuthor,
     ) -> Result<SkillVersion, SkillError> {
-        let _alone = self.alone()?;
+        let _alone = self.lock_own()?;
         let (stage, place, report) = self.staged(name, change)?;
         let history = self.skill_history(name);
         let ChangeAuthor { by, why, thread, at } = author;
@@ -310,7 +310,7 @@ impl OwnSkills {
                 Err(broken) => catalog.broken.push(broken),
             }
         }
-        (beside(catalog, shared).ordered(), seen)
+        (add_shared(catalog, shared).ordered(), seen)
     }
 
     /// Returns the catalog of the user's own skills, without shared ones.
@@ -325,14 +325,14 @@ impl OwnSkills {
     }
 
     /// Locks the user's skills against concurrent changes.
-    fn alone(&self) -> Result<fs::File, SkillError> {
+    fn lock_own(&self) -> Result<fs::File, SkillError> {
         if !self.is_everybodys() {
             // The folder contains more than skills, and its contents are private.
             let folder = self.skills.places().users.join(self.user.as_str());
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             made.map_err(SkillError::io(&folder))?;
         }
-        alone(&self.own())
+        lock_folder(&self.own())
     }
 
     /// Returns the folder of the user's skills and their switches.
@@ -353,7 +353,7 @@ impl OwnSkills {
 }
 
 /// Adds the shared skills to a user's own. An own skill overrides a shared one with the same name or place.
-fn beside(mut own: Catalog, shared: &Catalog) -> Catalog {
+fn add_shared(mut own: Catalog, shared: &Catalog) -> Catalog {
     own.broken.extend(shared.broken.iter().cloned());
     own.hidden.extend(shared.hidden.iter().cloned());
     let mut others = Vec::new();

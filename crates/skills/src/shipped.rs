@@ -23,7 +23,7 @@ pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
         return Ok(place);
     }
     let part = below.join(format!(".{}.part", uuid::Uuid::now_v7()));
-    make(&part).and_then(|()| write(&SHIPPED, &part)).map_err(SkillError::io(&part))?;
+    create_folder(&part).and_then(|()| write(&SHIPPED, &part)).map_err(SkillError::io(&part))?;
     match fs::rename(&part, &place) {
         Ok(()) => Ok(place),
         Err(error) => {
@@ -35,7 +35,7 @@ pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
 }
 
 /// Removes the skills of other versions. The caller has to use the home exclusively.
-pub fn tidy(place: &Path) {
+pub fn remove_other_versions(place: &Path) {
     let Some(entries) = place.parent().and_then(|below| fs::read_dir(below).ok()) else { return };
     for entry in entries.flatten().filter(|entry| entry.path() != place) {
         if let Err(error) = fs::remove_dir_all(entry.path()) {
@@ -44,7 +44,7 @@ pub fn tidy(place: &Path) {
     }
 }
 
-fn make(folder: &Path) -> std::io::Result<()> {
+fn create_folder(folder: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(folder)
 }
 
@@ -56,7 +56,7 @@ fn write(dir: &Dir<'_>, into: &Path) -> std::io::Result<()> {
         let path = into.join(entry.path());
         match entry {
             DirEntry::Dir(dir) => {
-                make(&path)?;
+                create_folder(&path)?;
                 write(dir, into)?;
             }
             DirEntry::File(file) => {
@@ -104,7 +104,7 @@ mod tests {
         fs::create_dir(below.join("0123")).unwrap();
         fs::create_dir(below.join(".x.part")).unwrap();
         assert_eq!(unpack(&below).unwrap(), place);
-        tidy(&place);
+        remove_other_versions(&place);
         assert_eq!(fs::read_dir(&below).unwrap().count(), 1);
         assert!(place.join("deep-research/SKILL.md").is_file());
     }

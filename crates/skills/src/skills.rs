@@ -98,7 +98,7 @@ impl Skills {
     /// # Errors
     /// When it does not exist, or the switch cannot be stored.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
-        let _alone = alone(&self.places().own)?;
+        let _alone = lock_folder(&self.places().own)?;
         let unknown = || SkillError::Unknown(name.to_owned());
         let entry = self.read().get(name).cloned().ok_or_else(unknown)?;
         state::write(&self.places().state, name, enabled)?;
@@ -123,7 +123,7 @@ impl Skills {
         key: &str,
         edit: impl FnOnce(Option<Value>) -> Result<Value, R>,
     ) -> Result<Result<(), R>, SkillError> {
-        let _alone = alone(&self.places().own)?;
+        let _alone = lock_folder(&self.places().own)?;
         match edit(state::section(&self.places().state, key)?) {
             Ok(value) => state::write_section(&self.places().state, key, &value).map(Ok),
             Err(refusal) => Ok(Err(refusal)),
@@ -135,7 +135,7 @@ impl Skills {
     /// # Errors
     /// When the archive is rejected, the scan blocks it, the name is taken, or the disk fails. Nothing is then kept.
     pub fn install(&self, archive: &Path, replace: bool) -> Result<Installed, SkillError> {
-        let _alone = alone(&self.places().own)?;
+        let _alone = lock_folder(&self.places().own)?;
         install::install(&self.places().own, &self.read(), archive, replace)
     }
 
@@ -144,7 +144,7 @@ impl Skills {
     /// # Errors
     /// When it does not exist, was not installed, or the disk fails.
     pub fn remove(&self, name: &str) -> Result<(), SkillError> {
-        let _alone = alone(&self.places().own)?;
+        let _alone = lock_folder(&self.places().own)?;
         install::remove(&self.places().own, &self.read(), name)?;
         state::forget(&self.places().state, name)
     }
@@ -233,7 +233,7 @@ impl Skills {
 }
 
 /// Locks the skills of a folder against changes by other processes, such as the command line.
-pub(crate) fn alone(own: &Path) -> Result<File, SkillError> {
+pub(crate) fn lock_folder(own: &Path) -> Result<File, SkillError> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(own).map_err(SkillError::io(own))?;
     let path = own.join(".lock");
     let mut options = OpenOptions::new();

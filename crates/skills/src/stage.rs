@@ -45,7 +45,7 @@ impl StagingFolder {
     }
 
     /// Fills the folder with an existing skill, to be changed.
-    pub(crate) fn take(&self, folder: &Path) -> Result<(), SkillError> {
+    pub(crate) fn fill_from(&self, folder: &Path) -> Result<(), SkillError> {
         match FileTree::read(folder)? {
             Some(tree) => tree.link(folder, &self.inside()),
             None => Ok(()),

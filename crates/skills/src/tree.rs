@@ -144,7 +144,7 @@ impl FileTree {
 }
 
 /// Returns whether two folders have the same contents, byte by byte.
-pub(crate) fn same(one: &Path, other: &Path) -> bool {
+pub(crate) fn has_same_files(one: &Path, other: &Path) -> bool {
     let look = |path: &Path| FileTree::read(path).ok().flatten();
     let (Some(left), Some(right)) = (look(one), look(other)) else { return false };
     let alike = |path: &String, file: &TreeFile| {

@@ -44,8 +44,10 @@ impl Db {
     /// more.
     pub async fn adopt_thread(&self, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
         let data = (adoption.clone(), thread.clone());
-        self.write(&crash::ADOPT_THREAD, data, |(adoption, thread), tx| Box::pin(give(tx, adoption, thread)))
-            .await
+        self.write(&crash::ADOPT_THREAD, data, |(adoption, thread), tx| {
+            Box::pin(move_thread(tx, adoption, thread))
+        })
+        .await
     }
 
     /// Notes that no thread is left to be given away.
@@ -100,7 +102,7 @@ async fn left(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<Vec<ThreadId>, Sto
     Ok(ids.into_iter().map(Into::into).collect())
 }
 
-async fn give(tx: &mut Tx<'_>, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
+async fn move_thread(tx: &mut Tx<'_>, adoption: &Adoption, thread: &ThreadId) -> Result<bool, StoreError> {
     let order = "SELECT 1 FROM adoptions WHERE source = $1 AND target = $2 AND at = $3";
     let order = query(order).bind(adoption.source.as_str()).bind(adoption.target.as_str()).bind(adoption.at);
     if !order.finds(tx).await? || !threads::is_unused(tx, thread, i64::MAX).await? {

@@ -152,7 +152,7 @@ impl BatchWriter {
                 }
                 probed
             }
-            WriteLink::Pool(pool, engine) => match Lease::take(pool, *engine).await {
+            WriteLink::Pool(pool, engine) => match Lease::acquire(pool, *engine).await {
                 Ok(mut lease) => {
                     let probe = async { probe(&mut Tx::Pooled(lease.connection()?)).await };
                     let probed = pools::in_time(self.timeout, &mut 0, probe).await;
@@ -191,7 +191,7 @@ impl BatchWriter {
         jobs: &mut Jobs,
         tries: &mut CommitTries,
     ) -> Result<usize, CommitError> {
-        let (mut lease, begun) = (Lease::take(pool, engine).await?, Instant::now());
+        let (mut lease, begun) = (Lease::acquire(pool, engine).await?, Instant::now());
         let (count, timeout, mut late) = (jobs.len().min(self.size), self.timeout, tries.late);
         let run = self.run_once(lease.connection()?, engine, jobs, &mut tries.last);
         let outcome = pools::in_time(timeout, &mut late, run).await;

@@ -235,7 +235,7 @@ impl Db {
 
     /// Returns a run.
     pub async fn run(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.read(run, |run, tx| Box::pin(one(tx, run))).await
+        self.read(run, |run, tx| Box::pin(find_run(tx, run))).await
     }
 
     /// Returns a thread's runs, newest first.
@@ -341,7 +341,7 @@ async fn cancel(tx: &mut Tx<'_>, run: &RunId, action: CancelAction) -> Result<()
     query(sql).bind(run.as_str()).bind(action.as_str()).execute(tx).await.map(drop)
 }
 
-async fn one(tx: &mut Tx<'_>, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+async fn find_run(tx: &mut Tx<'_>, run: &RunId) -> Result<Option<RunRow>, StoreError> {
     query(rows!("WHERE id = $1")).bind(run.as_str()).fetch_optional(tx).await
 }
 

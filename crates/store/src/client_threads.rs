@@ -97,7 +97,7 @@ impl Db {
 
     /// Returns a thread.
     pub async fn client_thread(&self, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
-        self.read(thread, |thread, tx| Box::pin(one(tx, thread))).await
+        self.read(thread, |thread, tx| Box::pin(find_thread(tx, thread))).await
     }
 
     /// Changes a thread's row. Returns whether there was one.
@@ -121,7 +121,7 @@ async fn create(tx: &mut Tx<'_>, thread: &NewThread) -> Result<bool, StoreError>
     Ok(true)
 }
 
-async fn one(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
+async fn find_thread(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<ClientThread>, StoreError> {
     query(rows!("WHERE id = $1")).bind(thread.as_str()).fetch_optional(tx).await
 }
 

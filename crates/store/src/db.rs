@@ -195,7 +195,7 @@ impl Db {
         let pool = match &self.inner.read {
             ReadLink::Pool(pool) => pool,
             ReadLink::File(readers) => {
-                let mut reader = readers.take().await?;
+                let mut reader = readers.acquire().await?;
                 let answered = match length {
                     ReadLength::Long if has_other_threads() => {
                         let work = || work(data, &mut Tx::File(&mut reader.connection)).now_or_never();
@@ -209,7 +209,7 @@ impl Db {
                 return answered;
             }
         };
-        let mut lease = Lease::take(pool, self.inner.engine).await?;
+        let mut lease = Lease::acquire(pool, self.inner.engine).await?;
         let answer = async { work(data, &mut Tx::Pooled(lease.connection()?)).await };
         let answered = pools::in_time(self.inner.engine.read_timeout(), late, answer).await;
         lease.end(&answered);

@@ -53,7 +53,7 @@ pub struct PartedPerson {
 /// Returns the user that a person of an account is alone. Neither an account's name nor an id has a NUL, so two
 /// people are never the same user.
 #[must_use]
-pub fn alone(account: &str, person: &str) -> UserId {
+pub fn unpaired_user(account: &str, person: &str) -> UserId {
     UserId::from_raw(&format!("{account}\0{person}")).unwrap_or_default()
 }
 
@@ -165,7 +165,9 @@ async fn join_both(tx: &mut Tx<'_>, joining: &JoiningPair) -> Result<bool, Store
     let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
     let user: Option<String> =
         query(sql).bind(&issuer.account).bind(&issuer.person).fetch_optional(tx).await?;
-    if user.unwrap_or_else(|| alone(&issuer.account, &issuer.person).to_string()) != issuer.user.as_str() {
+    if user.unwrap_or_else(|| unpaired_user(&issuer.account, &issuer.person).to_string())
+        != issuer.user.as_str()
+    {
         return Ok(false);
     }
     let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND issuer IS NOT NULL AND expires > $3
@@ -189,7 +191,7 @@ async fn join_both(tx: &mut Tx<'_>, joining: &JoiningPair) -> Result<bool, Store
 
 async fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<PartedPerson>, StoreError> {
     drop_codes(tx, account, person).await?;
-    memory_merge::cancel(tx, &alone(account, person)).await?;
+    memory_merge::cancel(tx, &unpaired_user(account, person)).await?;
     let sql = "SELECT via, route, name FROM identities WHERE account = $1 AND person = $2";
     let own: Option<(String, String, String)> =
         query(sql).bind(account).bind(person).fetch_optional(tx).await?;
@@ -200,7 +202,7 @@ async fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<Pa
         SELECT known.account, known.person, known.route FROM identities known
             JOIN gone ON gone.account = known.account AND gone.person = known.person
         ORDER BY known.account, known.person";
-    let (via, user) = (mark(account, person), alone(account, person));
+    let (via, user) = (mark(account, person), unpaired_user(account, person));
     let gone: Vec<(String, String, String)> = query(sql).bind(&via).bind(user.as_str()).fetch_all(tx).await?;
     let parted = gone.into_iter().map(|(account, person, route)| PartedPerson { account, person, route });
     let mut parted: Vec<PartedPerson> =
@@ -212,7 +214,7 @@ async fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<Pa
     }
     for PartedPerson { account, person, .. } in &parted {
         drop_codes(tx, account, person).await?;
-        memory_merge::cancel(tx, &alone(account, person)).await?;
+        memory_merge::cancel(tx, &unpaired_user(account, person)).await?;
         let sql = "DELETE FROM identities WHERE account = $1 AND person = $2";
         query(sql).bind(account).bind(person).execute(tx).await?;
     }

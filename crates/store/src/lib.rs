@@ -77,7 +77,7 @@ pub use clock::now;
 pub use db::Db;
 pub use error::StoreError;
 pub use history::LogEntry;
-pub use identities::{Identity, JoinCode, PartedPerson, alone};
+pub use identities::{Identity, JoinCode, PartedPerson, unpaired_user};
 pub use ids::{InboxItemId, TurnId};
 pub use imports::{Feedback, ImportNote, ImportRecord, ImportedThread, MovedAccount, UserAccount};
 pub use inbox::{InboxRow, InsertedEvent, NewInboxItem};

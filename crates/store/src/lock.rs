@@ -19,7 +19,7 @@ pub(crate) const SESSION_LOCK: &str = "SELECT CASE WHEN pg_try_advisory_lock($1)
 const TRANSACTION_LOCK: &str = "SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END";
 
 /// Keeps other processes out until the transaction ends.
-pub(crate) async fn alone(tx: &mut AnyConnection) -> Result<(), StoreError> {
+pub(crate) async fn lock_exclusively(tx: &mut AnyConnection) -> Result<(), StoreError> {
     wait_for_lock(tx, TRANSACTION_LOCK).await
 }
 

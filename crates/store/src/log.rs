@@ -118,7 +118,7 @@ impl Db {
 }
 
 impl LoadedThread {
-    fn take(&mut self, seq: Seq, body: &str) -> Result<(), StoreError> {
+    fn apply_row(&mut self, seq: Seq, body: &str) -> Result<(), StoreError> {
         if seq != self.seq + 1 {
             return Err(StoreError::Corrupt(format!("a thread lacks its row {}", self.seq + 1)));
         }
@@ -144,7 +144,7 @@ async fn load(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<LoadedThread, StoreE
     let mut loaded = newest_snapshot(tx, thread).await?;
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 ORDER BY seq";
     let query = query(sql).bind(thread.as_str()).bind(loaded.seq);
-    query.each(tx, |(seq, body): (Seq, String)| loaded.take(seq, &body)).await?;
+    query.each(tx, |(seq, body): (Seq, String)| loaded.apply_row(seq, &body)).await?;
     Ok(loaded)
 }
 

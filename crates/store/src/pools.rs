@@ -62,7 +62,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) async fn take(pool: &AnyPool, engine: DbEngine) -> Result<Self, StoreError> {
+    pub(crate) async fn acquire(pool: &AnyPool, engine: DbEngine) -> Result<Self, StoreError> {
         let connection = Some(pool.acquire().await?);
         Ok(Self { connection, renewable: engine != DbEngine::Memory })
     }
@@ -223,7 +223,7 @@ mod tests {
         let location = DbLocation::Sqlite(folder.path().join("pudu.db"));
         let connections = connect(&location, &Arc::default()).await.unwrap();
         let ReadLink::File(readers) = connections.read else { panic!("a file has readers of its own") };
-        let reader = readers.take().await.unwrap();
+        let reader = readers.acquire().await.unwrap();
         let refused = reader.connection.execute("DELETE FROM inbox", []).unwrap_err();
         assert!(refused.to_string().contains("readonly"), "{refused}");
     }

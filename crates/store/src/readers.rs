@@ -43,7 +43,7 @@ impl FileReaders {
     }
 
     /// Waits for a place, and opens a connection if none is left of earlier reads.
-    pub(crate) async fn take(&self) -> Result<FileReader<'_>, StoreError> {
+    pub(crate) async fn acquire(&self) -> Result<FileReader<'_>, StoreError> {
         let place = self.0.places.acquire().await.map_err(|_| StoreError::Closed)?;
         let idle = self.0.lock().connections.pop();
         let connection = match idle {
@@ -126,24 +126,24 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let readers = readers(folder.path());
         for _ in 0..3 {
-            let reader = readers.take().await.unwrap();
+            let reader = readers.acquire().await.unwrap();
             reader.connection.execute_batch("SELECT 1").unwrap();
             reader.end(&Ok(()));
             assert_eq!(idle(&readers), 1);
         }
-        let (one, two) = (readers.take().await.unwrap(), readers.take().await.unwrap());
+        let (one, two) = (readers.acquire().await.unwrap(), readers.acquire().await.unwrap());
         assert_eq!(idle(&readers), 0);
         drop(one);
         two.end(&Err::<(), _>(StoreError::Unavailable("gone".to_owned())));
         assert_eq!(idle(&readers), 0);
-        readers.take().await.unwrap().end(&Ok(()));
+        readers.acquire().await.unwrap().end(&Ok(()));
         tokio::time::pause();
         tokio::time::sleep(IDLE_TIMEOUT * 3).await;
         tokio::time::resume();
         assert_eq!(idle(&readers), 0);
-        readers.take().await.unwrap().end(&Ok(()));
+        readers.acquire().await.unwrap().end(&Ok(()));
         readers.close();
         assert_eq!(idle(&readers), 0);
-        assert!(matches!(readers.take().await, Err(StoreError::Closed)));
+        assert!(matches!(readers.acquire().await, Err(StoreError::Closed)));
     }
 }

@@ -44,7 +44,7 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) ->
     let found = version(&mut tx).await?;
     if engine == DbEngine::Postgres && found > 0 && found < newest_known() {
         // A process that works on the older shape would continue to write rows without the newer one's columns.
-        lock::alone(&mut tx).await?;
+        lock::lock_exclusively(&mut tx).await?;
     }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
         let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());

@@ -42,7 +42,7 @@ pub(crate) async fn read(sandbox: &dyn Sandbox, path: &str) -> Result<Vec<u8>, T
 /// Decodes the bytes of a file as text.
 pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<TextFile, ToolError> {
     let head = bytes.get(..HEAD).unwrap_or(&bytes);
-    let advice = if DocumentKind::likely(head, "") {
+    let advice = if DocumentKind::may_be_document(head, "") {
         ", a document: what people upload has its text beside it as Markdown; use bash for other documents"
     } else {
         ""

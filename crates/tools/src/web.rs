@@ -152,7 +152,7 @@ pub fn tool(
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz(kind: &str, body: &[u8]) -> Option<String> {
     let url = Url::parse("https://example.com/a").ok()?;
-    web_fetch::shown(&page::read(&url, kind, body).ok()?, 0, 10_000).ok()
+    web_fetch::render_page(&page::read(&url, kind, body).ok()?, 0, 10_000).ok()
 }
 
 /// Client used by the files of all providers.

@@ -40,7 +40,7 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     }
     checks.push(Check::good("shared agents", changers(&loaded.config.hot)));
     checks.extend(
-        missing_agents::missing(loaded)
+        missing_agents::problems(loaded)
             .into_iter()
             .map(|Problem { key, what, help, .. }| Check::bad(key, what, help)),
     );

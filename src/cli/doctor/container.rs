@@ -36,12 +36,12 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotCon
     }
     // No container is created before the image has been pulled, because that can take minutes.
     if found.image {
-        checks.push(tried(machine, settings).await);
+        checks.push(try_container(machine, settings).await);
     }
     checks
 }
 
-async fn tried(machine: &Machine, settings: containers::DockerSettings) -> Check {
+async fn try_container(machine: &Machine, settings: containers::DockerSettings) -> Check {
     // In the home: an engine that sees the threads' folders sees this folder too.
     let Ok(folder) = Scratch::make(machine.folders.home()) else {
         return Check::bad("escape", "nothing can be written to the home folder", "make room");

@@ -29,7 +29,7 @@ pub(super) async fn check(
         Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],
     };
     let mut checks = vec![Check::good("shell", words), Check::good("maker", said)];
-    checks.extend(tried(machine, hot).await);
+    checks.extend(try_sandbox(machine, hot).await);
     machine.close().await;
     let folder = machine.folders.home().join("users/default/threads").join(PATIENT);
     // A leftover folder is harmless.
@@ -37,7 +37,7 @@ pub(super) async fn check(
     checks
 }
 
-async fn tried(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
+async fn try_sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
     let (thread, sandboxes) = (ThreadFolder::from(PATIENT), machine.sandboxes(hot));
     let sandbox = match tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await {
         Ok(Ok(sandbox)) => sandbox,

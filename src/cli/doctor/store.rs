@@ -10,7 +10,7 @@ use pudu_kit::home;
 pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     let fixed = &loaded.config.fixed;
     let words = store::describe(&fixed.database.backend);
-    if let Some(url) = home::neighbour(&fixed.home) {
+    if let Some(url) = home::running_url(&fixed.home) {
         return Check::good("store", format!("{words}; the pudu at {url} works with it"));
     }
     match opened(loaded).await {

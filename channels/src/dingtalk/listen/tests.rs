@@ -28,11 +28,19 @@ impl EventSink for RecordingSink {
         })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+    fn is_in_conversation<'a>(
+        &'a self,
+        _: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }

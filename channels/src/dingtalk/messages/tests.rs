@@ -83,7 +83,7 @@ async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
     let mut sent =
         DingMessageRef { id: "k".into(), shows: "x".into(), ..DingMessageRef::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page("more", false)).await, Ok(EditOutcome::Shown));
-    assert_eq!(messages.edit(&mut sent, &page("all", true)).await, Err(gone()));
+    assert_eq!(messages.edit(&mut sent, &page("all", true)).await, Err(unchangeable()));
     let whole = page("all", true);
     let mut answer = DingMessageRef {
         done: true,
@@ -108,7 +108,7 @@ impl ReplyStore for MemoryReplyStore {
         Box::pin(async { Ok(()) })
     }
 
-    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }

@@ -8,7 +8,7 @@ use super::{
         failure::DiscordError,
         permissions::may_read,
         text::{name, parse_text},
-        wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, made},
+        wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, id_time},
     },
     DiscordDecoder, answered, file,
 };
@@ -85,7 +85,7 @@ impl DiscordDecoder<'_> {
         let nick = message.member.as_ref().and_then(|member| member.nick.as_deref());
         PointedAt {
             own: author.is_some_and(|author| author.id == self.me.user),
-            at: made(&message.id),
+            at: id_time(&message.id),
             ..PointedAt::of_text(kind, &text)
                 .by(nick.or(author.map(name)))
                 .with_files(files.map(|one| file(message, one)))
@@ -236,7 +236,7 @@ impl DiscordChannel {
         let channel = thread.unwrap_or(&inbound.address.chat);
         let found = state.history_before(channel, &inbound.message).await?;
         let fits = |message: &&DiscordMessage| {
-            let at = made(&message.id).unwrap_or_default();
+            let at = id_time(&message.id).unwrap_or_default();
             at >= wanted.since && !wanted.except.contains(&message.id) && Some(&message.id) != thread
         };
         let found: Vec<&DiscordMessage> = found.iter().filter(fits).collect();

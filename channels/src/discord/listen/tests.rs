@@ -14,11 +14,19 @@ impl EventSink for NullSink {
         Box::pin(async { Ok(Accepted::New) })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+    fn is_in_conversation<'a>(
+        &'a self,
+        _: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(async { Ok(false) })
     }
 }

@@ -1,7 +1,7 @@
 //! Finds a file that was perhaps sent: for two minutes its nonce makes one message of both. Later it is a message of
 //! ours that no record knows, with a file of its size: Discord changes names.
 
-use super::{DiscordMessages, NONCE, SKEW, known};
+use super::{DiscordMessages, NONCE, SKEW, known_ids};
 use crate::{
     SendError,
     clock::now,
@@ -28,11 +28,11 @@ impl DiscordMessages {
         }
         self.state.me().await?;
         let begun = since.saturating_sub(SKEW);
-        let known = known(begun, history).await?;
+        let known = known_ids(begun, history).await?;
         match self.history(id_at(begun)).await {
             Ok(messages) => {
                 let unknown = messages.into_iter().filter(|message| !known.contains(&message.id));
-                let found = unknown.into_iter().find(|message| self.brings(message, size));
+                let found = unknown.into_iter().find(|message| self.has_own_file(message, size));
                 Ok(found.map_or(FoundFile::Repeatable, |message| FoundFile::There(message.id)))
             }
             Err(CallError::Refused(why) | CallError::Gone(why)) => {
@@ -44,7 +44,7 @@ impl DiscordMessages {
     }
 
     /// Returns whether a message is ours and has a file of this size.
-    fn brings(&self, message: &DiscordMessage, size: u64) -> bool {
+    fn has_own_file(&self, message: &DiscordMessage, size: u64) -> bool {
         let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         own && message.attachments.iter().any(|file| file.size == Some(size))

@@ -19,7 +19,7 @@ impl ReplyStore for Known {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         let seen = |id: &&str| KnownMessage { chat: TEAM.into(), message: (*id).into() };
         Box::pin(std::future::ready(Ok(self.0.iter().map(seen).collect())))
     }

@@ -12,11 +12,15 @@ impl EventSink for Tray {
         Box::pin(std::future::ready(Ok(Accepted::New)))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(
+    fn is_in_conversation<'a>(
         &'a self,
         address: &'a Address,
         message: &'a str,
@@ -81,7 +85,7 @@ fn message(changes: &Value) -> Value {
 
 async fn kept(parser: &FeishuEventParser, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
     let tray = Tray::default();
-    let answer = parser.take(&event(kind, &told), &tray).await.unwrap();
+    let answer = parser.on_event(&event(kind, &told), &tray).await.unwrap();
     (tray.0.into_inner().unwrap(), answer)
 }
 
@@ -190,7 +194,7 @@ async fn a_message_is_decoded_with_its_place() {
 #[tokio::test]
 async fn a_thread_under_a_known_message_goes_on_with_its_conversation() {
     let parser = parser();
-    parser.places.talked("om_root", true);
+    parser.places.record_part("om_root", true);
     let threaded = |root: &str| json!({"thread_id": "omt_1", "root_id": root, "parent_id": "om_0"});
     let take = async |changes: Value| kept(&parser, "im.message.receive_v1", message(&changes)).await.0.pop();
     for root in ["om_root", "om_kept"] {
@@ -258,7 +262,7 @@ async fn a_press_is_where_its_message_is() {
     let parser = parser();
     let place =
         MessageInfo { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
-    parser.places.saw("om_card", place);
+    parser.places.record_seen("om_card", place);
     let (mut presses, answer) = kept(&parser, "card.action.trigger", press("om_card", "oc_1")).await;
     let found = presses.pop().unwrap();
     let expected = Inbound {
@@ -280,8 +284,8 @@ async fn a_press_or_recall_without_a_known_room_is_dropped() {
     let (url, _) = platform(&[("om_unknown", json!({"code": 230_110, "msg": "deleted"}))]).await;
     let parser = inlet_of(&url);
     let theirs = MessageInfo { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
-    parser.places.saw("om_theirs", theirs.clone());
-    parser.places.saw("om_card", MessageInfo { sender: None, ..theirs });
+    parser.places.record_seen("om_theirs", theirs.clone());
+    parser.places.record_seen("om_card", MessageInfo { sender: None, ..theirs });
     let no_action = json!({"operator": {"open_id": "ou_b"}, "context": {"open_message_id": "om_card"}});
     let cases = [
         press("om_unknown", "oc_1"),
@@ -357,7 +361,7 @@ async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
         let (url, _) = platform(&answers).await;
         let (parser, tray) = (inlet_of(&url), Tray::default());
         let told = json!({"message_id": "om_card", "chat_id": "oc_1"});
-        let recalled = parser.take(&event("im.message.recalled_v1", &told), &tray).await;
+        let recalled = parser.on_event(&event("im.message.recalled_v1", &told), &tray).await;
         assert!(
             matches!(recalled, Err(IntakeError::Lookup(_) | IntakeError::Store(_))),
             "{recalled:?} {answers:?}"
@@ -379,7 +383,7 @@ async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
         json!({"chat_type": "p2p", "message_id": "om_3", "chat_id": "oc_2"}),
     ];
     let events = told.map(|changes| event("im.message.receive_v1", &message(&changes)));
-    futures_util::future::join_all(events.iter().map(|event| parser.take(event, &tray))).await;
+    futures_util::future::join_all(events.iter().map(|event| parser.on_event(event, &tray))).await;
     let order: Vec<String> = tray.0.into_inner().unwrap().into_iter().map(|one| one.message).collect();
     assert_eq!(order, ["om_3", "om_1", "om_2"], "another chat does not wait");
 }

@@ -25,11 +25,19 @@ impl EventSink for Tray {
         Box::pin(std::future::ready(result))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+    fn is_in_conversation<'a>(
+        &'a self,
+        _: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -85,7 +93,7 @@ fn message() -> Value {
 }
 
 async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, sink: &Tray) -> WebhookResponse {
-    hook.take(WebhookRequest { headers, body: body.as_bytes() }, sink).await
+    hook.handle(WebhookRequest { headers, body: body.as_bytes() }, sink).await
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ impl ReplyStore for Book {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         let known = vec![KnownMessage { chat: "oc_1".into(), message: "om_known".into() }];
         Box::pin(std::future::ready(Ok(known)))
     }
@@ -234,7 +234,7 @@ async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
     assert!(!again.capabilities().edits, "a restart does not try the better ways anew");
     let mut fixed = FeishuMessageRef { id: "om_1".into(), card: None };
     assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(EditOutcome::Shown));
-    assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(gone()));
+    assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(unchangeable()));
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn a_card_that_is_gone_makes_room_for_another_message() {
     for code in [200_740, 200_750, 99_991_672] {
         let (mut messages, platform) = reply(target(None, true)).await;
         platform.refuse("cards/7001", code);
-        assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(gone()), "{code}");
+        assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(unchangeable()), "{code}");
         assert_eq!(messages.platform_state(), json!({"way": "card"}));
     }
 }

@@ -132,7 +132,7 @@ impl ReplyStore for Nothing {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known(&self, _: i64) -> BoxFuture<'_, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages(&self, _: i64) -> BoxFuture<'_, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
@@ -178,7 +178,7 @@ async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) 
     let begun = Instant::now();
     let fake = Fake { way, tells, begun, seen: Arc::default() };
     let mut reply = open(&fake);
-    reply.hurry(hurry);
+    reply.set_hurry(hurry);
     let mut attempt = 0;
     while let Err(error) = reply.finish(&view).await {
         let wait = Duration::from_secs(2u64.saturating_pow(attempt).min(60));

@@ -129,11 +129,19 @@ impl EventSink for Store {
         })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+    fn is_in_conversation<'a>(
+        &'a self,
+        _: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -245,7 +253,10 @@ async fn socket_mode_that_is_switched_off_ends_it() {
         say(&mut line, &json!({"type": "disconnect", "reason": "link_disabled"})).await;
         std::future::pending().await
     };
-    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Err(off()), HealthState::Stopped));
+    assert_eq!(
+        Box::pin(listening(&fake, &store, play)).await,
+        (Err(socket_mode_disabled()), HealthState::Stopped)
+    );
 }
 
 #[test]
@@ -253,7 +264,7 @@ fn each_goodbye_has_its_meaning() {
     let told = |reason: &str| {
         told_to_go(&SocketModeFrame { reason: Some(reason.into()), ..SocketModeFrame::default() })
     };
-    assert_eq!(told("link_disabled"), ConnectionEnd::Fatal(off()));
+    assert_eq!(told("link_disabled"), ConnectionEnd::Fatal(socket_mode_disabled()));
     assert!(matches!(told("too_many_websockets"), ConnectionEnd::Later(_, wait) if wait == CROWDED));
     assert_eq!(told("refresh_requested"), ConnectionEnd::Renew);
     assert!(matches!(told("other"), ConnectionEnd::Lost(_)));

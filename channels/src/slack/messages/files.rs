@@ -42,9 +42,14 @@ impl SlackMessages {
     }
 
     /// Brings a file's bytes to Slack, unless it has them. The id is stored before the file is shared.
-    pub(super) async fn bring(&mut self, key: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
+    pub(super) async fn upload_bytes(
+        &mut self,
+        key: &str,
+        file: &OutFile,
+        size: u64,
+    ) -> Result<(), CallError> {
         if !self.uploads.contains_key(key) {
-            let id = upload::bring(&self.state, file, size).await?;
+            let id = upload::upload_file(&self.state, file, size).await?;
             self.uploads.insert(key.to_owned(), id);
         }
         Ok(())
@@ -68,7 +73,7 @@ impl SlackMessages {
     /// unknown.
     async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackError> {
         let me = self.state.me().await?;
-        match self.here(self.begun()).await {
+        match self.messages_in_place(self.begun()).await {
             Ok(messages) => {
                 let found = self.pick_file(me, &messages, file, size);
                 Ok(found.map_or(FoundFile::Absent, FoundFile::There))

@@ -17,7 +17,7 @@ const PAGES: usize = 5;
 
 impl SlackMessages {
     /// Returns the messages in the place of this reply since `since`, in milliseconds since 1970.
-    pub(super) async fn here(&self, since: i64) -> Result<Vec<SlackMessage>, SlackError> {
+    pub(super) async fn messages_in_place(&self, since: i64) -> Result<Vec<SlackMessage>, SlackError> {
         let oldest = format!("{}.000000", since.max(0) / 1000);
         let mut params = vec![
             ("channel", self.channel.as_str()),
@@ -66,7 +66,7 @@ impl SlackMessages {
 
     /// Decides about a message that was perhaps sent and cannot be looked for. It is sent once more, and not
     /// before the words are whole: a third time there is none, so the second has to say everything.
-    pub(super) fn blindly(
+    pub(super) fn resend_once(
         &mut self,
         intent: &SendIntent<Option<SlackDedupKey>>,
         why: &SlackError,

@@ -37,7 +37,7 @@ impl ThreadStatus {
     }
 
     /// Returns the status that has to be sent: for the first time, or again before Slack takes it away.
-    pub(super) fn due(&self) -> Option<String> {
+    pub(super) fn due_status(&self) -> Option<String> {
         let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if status.as_ref().is_some_and(|(_, at)| now.duration_since(*at) < STATUS) {

@@ -65,7 +65,7 @@ impl SlackMessages {
     }
 
     /// Makes a stream show a page by adding to it. False where that cannot be.
-    pub(super) async fn grow(
+    pub(super) async fn extend_stream(
         &mut self,
         post: &mut SlackMessageRef,
         page: &SlackPage,

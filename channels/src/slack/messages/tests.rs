@@ -73,7 +73,7 @@ impl crate::ReplyStore for Nothing {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known(
+    fn known_messages(
         &self,
         _: i64,
     ) -> crate::BoxFuture<'_, Result<Vec<crate::KnownMessage>, crate::ReplyStoreError>> {
@@ -88,17 +88,17 @@ async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_ti
     let scope = CallError::Special(SlackCase::Scope("channels:history".into()));
     let first = reply.dedup_key(None, 0, &history).await.unwrap();
     assert_eq!(first, Some(SlackDedupKey { stream: true, unknown: 1 }));
-    let found = reply.blindly(&intent("k", first), &scope);
+    let found = reply.resend_once(&intent("k", first), &scope);
     assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the whole: {found:?}");
     reply.ends = true.into();
-    assert_eq!(reply.blindly(&intent("k", first), &scope), Ok(None));
+    assert_eq!(reply.resend_once(&intent("k", first), &scope), Ok(None));
     let second = reply.dedup_key(Some(first), 0, &history).await.unwrap();
     assert_eq!(second, Some(SlackDedupKey { stream: true, unknown: 2 }), "the stream may be there still");
     reply.undone = true;
-    assert_eq!(reply.blindly(&intent("k", second), &scope), Ok(None), "the second came to nothing");
+    assert_eq!(reply.resend_once(&intent("k", second), &scope), Ok(None), "the second came to nothing");
     let third = reply.dedup_key(Some(second), 0, &history).await.unwrap();
     assert_eq!(third, second);
-    let mut lost = reply.blindly(&intent("k", third), &scope).unwrap().unwrap();
+    let mut lost = reply.resend_once(&intent("k", third), &scope).unwrap().unwrap();
     let page = SlackPage::new(&MessageDraft::default());
     let nothing = (reply.edit(&mut lost, &page).await, reply.delete(&lost).await, lost.id());
     assert_eq!(nothing, (Ok(EditOutcome::Shown), Ok(()), String::new()), "no call is made for it");
@@ -134,10 +134,13 @@ async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
 async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
     let reply = messages(Some("1.0"));
     let status = &reply.status;
-    assert_eq!((status.becomes(""), status.due().as_deref()), (false, Some("is thinking…")));
-    assert_eq!((status.due(), status.becomes("Searching"), status.becomes("Searching")), (None, true, false));
+    assert_eq!((status.becomes(""), status.due_status().as_deref()), (false, Some("is thinking…")));
+    assert_eq!(
+        (status.due_status(), status.becomes("Searching"), status.becomes("Searching")),
+        (None, true, false)
+    );
     tokio::time::advance(STATUS).await;
-    assert_eq!(status.due().as_deref(), Some("Searching"));
+    assert_eq!(status.due_status().as_deref(), Some("Searching"));
     assert!(status.becomes("") && !status.becomes(""));
 }
 

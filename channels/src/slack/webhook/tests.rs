@@ -23,11 +23,19 @@ impl EventSink for Kept1 {
         Box::pin(std::future::ready(result))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
+    fn is_in_conversation<'a>(
+        &'a self,
+        _: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -58,7 +66,7 @@ async fn post(hook: &SlackWebhook, body: &[u8], sink: &Kept1) -> WebhookResponse
     let mut headers = HeaderMap::new();
     headers.insert("x-slack-request-timestamp", at.to_string().parse().unwrap());
     headers.insert("x-slack-signature", signature(&hook.secret, at, body).parse().unwrap());
-    hook.take(WebhookRequest { headers: &headers, body }, sink).await
+    hook.handle(WebhookRequest { headers: &headers, body }, sink).await
 }
 
 #[test]
@@ -139,7 +147,7 @@ async fn a_new_address_is_confirmed_and_garbage_is_not_taken() {
         assert_eq!(post(&hook, garbage, &sink).await, WebhookResponse::Garbled, "{garbage:?}");
     }
     let unsigned = WebhookRequest { headers: &HeaderMap::new(), body };
-    assert_eq!(hook.take(unsigned, &sink).await, WebhookResponse::Forbidden);
+    assert_eq!(hook.handle(unsigned, &sink).await, WebhookResponse::Forbidden);
     let strange = br#"{"type":"event_callback","event":{"type":7}}"#;
     assert_eq!(
         post(&webhook(true), strange, &sink).await,

@@ -284,7 +284,10 @@ impl ReplyStore for FakeTelegram {
         })
     }
 
-    fn known<'a>(&'a self, _since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(
+        &'a self,
+        _since: i64,
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async move { Ok(self.with(|world| world.known.clone())) })
     }
 }

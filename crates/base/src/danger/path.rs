@@ -11,10 +11,10 @@ const MAX_EXPANDED_PATHS: usize = 64;
 
 /// Returns whether a path names everything below a place, and not a thing that was made here.
 pub(super) fn is_broad(word: &str) -> bool {
-    !word.is_empty() && paths(word).iter().any(|path| whole(path))
+    !word.is_empty() && paths(word).iter().any(|path| is_broad_path(path))
 }
 
-fn whole(path: &str) -> bool {
+fn is_broad_path(path: &str) -> bool {
     let (absolute, parts) = parts(path);
     match parts.as_slice() {
         parts if parts.iter().all(|part| *part == "..") => true,

@@ -46,8 +46,8 @@ impl ScriptReader {
                     self.at += 1
                 }
             }
-            '\\' if self.eat("\\\n") => {}
-            '&' if self.ahead(1) == Some('>') => {
+            '\\' if self.skip_sign("\\\n") => {}
+            '&' if self.peek_at(1) == Some('>') => {
                 self.at += 1;
                 return self.redirect(level);
             }
@@ -71,13 +71,13 @@ impl ScriptReader {
     }
 
     fn separate(&mut self, level: &mut Level) {
-        if self.eat(";;&") || self.eat(";;") || self.eat(";&") {
+        if self.skip_sign(";;&") || self.skip_sign(";;") || self.skip_sign(";&") {
             level.end(false);
             level.pattern = matches!(level.open.last(), Some(OpenGroup { kind: GroupKind::Case, .. }));
-        } else if self.eat("||") || self.eat("&&") {
+        } else if self.skip_sign("||") || self.skip_sign("&&") {
             level.end(false);
         } else {
-            let piped = self.eat("|&") || self.eat("|");
+            let piped = self.skip_sign("|&") || self.skip_sign("|");
             self.at += usize::from(!piped);
             if !(piped && level.pattern) {
                 level.end(piped);
@@ -101,29 +101,29 @@ impl ScriptReader {
     }
 
     fn redirect(&mut self, level: &mut Level) -> ScriptResult<()> {
-        if matches!((self.peek(), self.ahead(1)), (Some('<' | '>'), Some('('))) {
+        if matches!((self.peek(), self.peek_at(1)), (Some('<' | '>'), Some('('))) {
             self.at += 2;
             let inner = self.deeper(|reader| reader.commands(true))?;
             level.word(ShellWord { inner, ..ShellWord::new("/dev/fd/63") });
             return Ok(());
         }
-        if self.eat("<<<") {
+        if self.skip_sign("<<<") {
             let word = self.operand()?;
             level.command.input = Some(word.text);
             level.command.inner.extend(word.inner);
             return Ok(());
         }
-        if self.eat("<<") {
-            let tabs = self.eat("-");
+        if self.skip_sign("<<") {
+            let tabs = self.skip_sign("-");
             let mark = self.operand()?;
             level.command.input = Some(String::new());
             level.documents.push(HereDocument { command: level.commands.len(), tabs, mark });
             return Ok(());
         }
-        let reads = self.peek() == Some('<') && self.ahead(1) != Some('>');
+        let reads = self.peek() == Some('<') && self.peek_at(1) != Some('>');
         self.at += 1;
-        let copies = self.eat("&");
-        let _ = copies || self.eat(">") || self.eat("|");
+        let copies = self.skip_sign("&");
+        let _ = copies || self.skip_sign(">") || self.skip_sign("|");
         let word = self.operand()?;
         level.command.inner.extend(word.inner);
         if copies && word.text.chars().all(|c| c.is_ascii_digit() || c == '-') {

@@ -57,10 +57,10 @@ impl ScriptReader {
     }
 
     pub(super) fn peek(&self) -> Option<char> {
-        self.ahead(0)
+        self.peek_at(0)
     }
 
-    pub(super) fn ahead(&self, by: usize) -> Option<char> {
+    pub(super) fn peek_at(&self, by: usize) -> Option<char> {
         self.chars.get(self.at + by).copied()
     }
 
@@ -71,8 +71,8 @@ impl ScriptReader {
     }
 
     /// Goes on past a sign if it is the next one.
-    pub(super) fn eat(&mut self, sign: &str) -> bool {
-        let found = sign.chars().enumerate().all(|(by, c)| self.ahead(by) == Some(c));
+    pub(super) fn skip_sign(&mut self, sign: &str) -> bool {
+        let found = sign.chars().enumerate().all(|(by, c)| self.peek_at(by) == Some(c));
         self.at += if found { sign.len() } else { 0 };
         found
     }

@@ -116,7 +116,7 @@ impl ScriptReader {
     }
 
     fn dollar(&mut self, word: &mut ShellWord, quoted: bool) -> ScriptResult<()> {
-        match self.ahead(1) {
+        match self.peek_at(1) {
             Some('(') => {
                 self.at += 1;
                 if let Some(end) = self.sum() {
@@ -170,7 +170,7 @@ impl ScriptReader {
 
     /// Returns where `((…))` ends, if it is a sum and not one group within another.
     pub(super) fn sum(&self) -> Option<usize> {
-        (self.peek() == Some('(') && self.ahead(1) == Some('(')).then_some(())?;
+        (self.peek() == Some('(') && self.peek_at(1) == Some('(')).then_some(())?;
         let mut open = 0_usize;
         let mut inner = None;
         for (at, c) in self.chars.iter().enumerate().skip(self.at).take(MAX_ARITHMETIC_CHARS) {
@@ -195,7 +195,7 @@ impl ScriptReader {
             match self.peek() {
                 Some('\\') => self.at += 2,
                 Some('`') => self.backticks(&mut word)?,
-                Some('$') if self.ahead(1) != Some('\'') => self.dollar(&mut word, true)?,
+                Some('$') if self.peek_at(1) != Some('\'') => self.dollar(&mut word, true)?,
                 _ => self.at += 1,
             }
         }

@@ -38,7 +38,7 @@ pub(super) fn owners(users: &Path) -> Vec<UserId> {
 }
 
 /// Locks the agents against concurrent changes, for example by the command line.
-pub(super) fn alone(root: &Path) -> Result<File, AgentError> {
+pub(super) fn lock(root: &Path) -> Result<File, AgentError> {
     DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(AgentError::io(root))?;
     let path = root.join(".lock");
     let mut options = OpenOptions::new();
@@ -82,7 +82,7 @@ pub(super) fn inside(root: &Path, name: &str) -> Result<PathBuf, AgentError> {
 
 /// Creates a folder with files: first under a temporary name, so that no reader sees a part of it.
 pub(super) fn create(root: &Path, name: &str, files: &[AgentFile]) -> Result<(), AgentError> {
-    let aside = aside(root);
+    let aside = temporary_path(root);
     let make = || {
         DirBuilder::new().mode(0o700).create(&aside)?;
         for (name, bytes) in files {
@@ -120,7 +120,7 @@ pub(super) fn replace(folder: &Path, files: &[AgentFile]) -> Result<(), AgentErr
 
 /// Removes a folder: it is renamed out of the way first.
 pub(super) fn remove(root: &Path, name: &str) -> Result<(), AgentError> {
-    let (folder, aside) = (root.join(name), aside(root));
+    let (folder, aside) = (root.join(name), temporary_path(root));
     let is_link = fs::symlink_metadata(&folder).map_err(AgentError::io(&folder))?.is_symlink();
     if is_link {
         // The link's target is not pudu's.
@@ -130,7 +130,7 @@ pub(super) fn remove(root: &Path, name: &str) -> Result<(), AgentError> {
     fs::remove_dir_all(&aside).map_err(AgentError::io(&folder))
 }
 
-fn aside(root: &Path) -> PathBuf {
+fn temporary_path(root: &Path) -> PathBuf {
     root.join(format!("{PREFIX}{}", MessageId::fresh()))
 }
 

@@ -53,11 +53,11 @@ pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String>
         model: optional_text(&config, "model").map_err(wrong)?,
         thinking: thinking(&config).map_err(wrong)?,
         sampling: sampling(&config).map_err(wrong)?,
-        tool_groups: names(&config, "tool_groups").map_err(wrong)?,
-        skills: names(&config, "skills").map_err(wrong)?,
+        tool_groups: name_list(&config, "tool_groups").map_err(wrong)?,
+        skills: name_list(&config, "skills").map_err(wrong)?,
         soul: soul.unwrap_or_default(),
     };
-    Ok((profile, odd(&config).map_err(wrong)?))
+    Ok((profile, unknown_keys(&config).map_err(wrong)?))
 }
 
 /// Reads the thinking and sampling options of an agent's model, from `thinking_enabled`, `reasoning_effort` and
@@ -208,7 +208,7 @@ fn sampling(config: &Map<String, Value>) -> Result<Sampling, String> {
     Ok(sampling)
 }
 
-fn names(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, String> {
+fn name_list(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, String> {
     let wrong = || {
         format!("`{key}` is no list of names; write `{key}: [a, b]`, `[]` for none, or leave it out for all")
     };
@@ -224,7 +224,7 @@ fn names(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, 
 
 /// Returns the unknown keys. One that looks like a misspelt restriction is an error, since ignoring it would lift the
 /// restriction.
-fn odd(config: &Map<String, Value>) -> Result<Vec<String>, String> {
+fn unknown_keys(config: &Map<String, Value>) -> Result<Vec<String>, String> {
     let mut odd = Vec::new();
     for key in config.keys().filter(|key| !KEYS.contains(&key.as_str())) {
         let plain: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();

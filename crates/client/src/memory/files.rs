@@ -274,7 +274,7 @@ impl Memories {
     /// Deletes the facts of all users that were neither confirmed nor changed for `age`.
     pub(crate) async fn forget_older(&self, age: Duration) -> Result<(), MemoryTrouble> {
         let before = now() - millis(age);
-        let agents = self.work(|store, _| store.everybody()).await?;
+        let agents = self.work(|store, _| store.all_scopes()).await?;
         for scope in agents {
             let of = MemoryOf::from_scope(&scope);
             let expire = move |store: &MemoryStore, scope: &MemoryScope, now| {

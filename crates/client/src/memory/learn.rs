@@ -29,7 +29,7 @@ use pudu_memory::{
     Changes, LearntMark, MemoryDocument, MemoryError,
     extract::{Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
 };
-use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, alone, now};
+use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, now, unpaired_user};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
@@ -315,7 +315,7 @@ impl Reading<'_> {
         let user = match db.identity_of(account, person).await? {
             Some(user) => user,
             None if self.memory.rules.shared_people => UserId::local(),
-            None => alone(account, person),
+            None => unpaired_user(account, person),
         };
         Ok(db.is_memory_off(&user).await?)
     }

@@ -36,7 +36,7 @@ pub(crate) async fn add_recalled(client: &Client, task: &mut RunTask, state: &Th
         }
     }
     let kind = if task.room.is_some() { MemoryKind::Room } else { MemoryKind::Person };
-    match recalled(client, &of, kind, &asked.join("\n"), given(state, &of), &memory.rules).await {
+    match recalled(client, &of, kind, &asked.join("\n"), given_marks(state, &of), &memory.rules).await {
         Ok(recalled) => {
             if let Some(first) = task.input.iter_mut().find(is_new) {
                 first.recalled = recalled;
@@ -55,7 +55,7 @@ pub(super) fn notes(state: &ThreadState) -> impl Iterator<Item = &MemoryNote> {
 }
 
 /// Returns the marks of this memory's entries that the thread has, and of the thread's own messages.
-fn given(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
+fn given_marks(state: &ThreadState, of: &MemoryOf) -> HashSet<String> {
     let own = notes(state).filter(|note| note.user == of.user).flat_map(|note| note.ids.clone());
     own.chain(state.messages.keys().map(|id| format!("{TURN}{id}"))).collect()
 }

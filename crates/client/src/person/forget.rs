@@ -57,7 +57,7 @@ impl PersonData {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn abandon(&self, keys: &PersonKeys) -> Result<(), PersonError> {
+    pub async fn end_left_work(&self, keys: &PersonKeys) -> Result<(), PersonError> {
         self.db.settle_left().await?;
         let (events, turns) = self.db.left_of_person(keys).await?;
         for turn in turns {

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
 
 /// Range of `max_concurrent_subagents`.
-const AT_ONCE: (u32, u32) = (1, 4);
+const CONCURRENT_SUBAGENTS: RangeInclusive<u32> = 1..=4;
 /// Range of `max_total_subagents`.
-const IN_ALL: (u32, u32) = (1, 50);
+const TOTAL_SUBAGENTS: RangeInclusive<u32> = 1..=50;
 
 /// Parts of an agent that one run turns on or off. A part without a value follows the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -36,8 +37,8 @@ impl RunFeatures {
         Ok(Self {
             todos: flag(options, plan)?,
             subagents: flag(options, subagents)?,
-            subagents_at_once: limit(options, at_once, AT_ONCE)?,
-            subagents_in_all: limit(options, in_all, IN_ALL)?,
+            subagents_at_once: limit(options, at_once, &CONCURRENT_SUBAGENTS)?,
+            subagents_in_all: limit(options, in_all, &TOTAL_SUBAGENTS)?,
         })
     }
 }
@@ -50,7 +51,12 @@ fn flag(options: &Map<String, Value>, key: &str) -> Result<Option<bool>, String>
     }
 }
 
-fn limit(options: &Map<String, Value>, key: &str, (least, most): (u32, u32)) -> Result<Option<u32>, String> {
+fn limit(
+    options: &Map<String, Value>,
+    key: &str,
+    range: &RangeInclusive<u32>,
+) -> Result<Option<u32>, String> {
+    let (least, most) = (*range.start(), *range.end());
     let Some(value) = options.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
     match value.as_f64().filter(|number| number.fract() == 0.0) {
         Some(number) => Ok(Some((number as u32).clamp(least, most))),

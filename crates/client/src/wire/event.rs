@@ -58,7 +58,7 @@ fn message_event(
     state: &ThreadState,
 ) -> Option<Event> {
     let sent = state.client_fields.get(message.id()).map(AsRef::as_ref);
-    let content = message::whole(message, sent)?;
+    let content = message::to_json(message, sent)?;
     let mut metadata = json!({ "caller": "lead_agent", "content_is_dict": true });
     let kind = match &**message {
         Message::Human(_) => "llm.human.input",

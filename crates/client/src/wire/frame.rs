@@ -25,14 +25,14 @@ pub struct Position {
 impl Position {
     /// Returns the position after an event that the reader has completely.
     #[must_use]
-    pub fn behind(seq: Seq, event: u64) -> Self {
+    pub fn after(seq: Seq, event: u64) -> Self {
         Self { seq, event, left: None }
     }
 
     /// Returns the position after the end of a run.
     #[must_use]
     pub fn end(seq: Seq) -> Self {
-        Self::behind(seq, END)
+        Self::after(seq, END)
     }
 
     /// Returns whether it is behind an event from which on the run ends.
@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn an_id_is_read_as_it_was_written() {
         for (id, expect) in [
-            ("12-0", Some(Position::behind(12, 0))),
-            ("0-7", Some(Position::behind(0, 7))),
-            ("12-3-2", Some(Position { left: Some(2), ..Position::behind(12, 3) })),
-            ("12-0-0", Some(Position { left: Some(0), ..Position::behind(12, 0) })),
+            ("12-0", Some(Position::after(12, 0))),
+            ("0-7", Some(Position::after(0, 7))),
+            ("12-3-2", Some(Position { left: Some(2), ..Position::after(12, 3) })),
+            ("12-0-0", Some(Position { left: Some(0), ..Position::after(12, 0) })),
             ("12-end", Some(Position::end(12))),
             ("12-end-1", Some(Position { left: Some(1), ..Position::end(12) })),
         ] {

@@ -178,10 +178,10 @@ impl Frames {
     }
 
     /// Sends a gap, and the current thread. No frame from before `state` follows.
-    pub fn gap(&mut self, asked: Position, seq: Seq, (state, steps): (ThreadState, Steps)) {
+    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState, steps: Steps) {
         self.known = None;
         self.first.get_or_insert(seq);
-        self.go_on_at(Position::behind(seq, 0));
+        self.go_on_at(Position::after(seq, 0));
         let data = self.gap_data(&asked.to_string());
         self.set_state(state, steps);
         let left = self.modes.values.then_some(0);
@@ -202,7 +202,7 @@ impl Frames {
             return;
         }
         let next = match event {
-            RunEvent::Committed { seq, .. } => Position::behind(*seq, 0),
+            RunEvent::Committed { seq, .. } => Position::after(*seq, 0),
             _ => Position { event: before.event + 1, ..before },
         };
         let made = self.out.len();
@@ -289,7 +289,7 @@ impl Frames {
             && let Some(state) = self.state.clone()
         {
             let steps = self.steps.clone();
-            return self.gap(known, now.seq, (state, steps));
+            return self.gap(known, now.seq, state, steps);
         }
         self.out.extend(frames.drain(has.unwrap_or(0)..));
     }
@@ -429,7 +429,7 @@ impl Frames {
 
     fn result(&mut self, result: &Arc<Message>) {
         if self.modes.tuples
-            && let Some(whole) = message::whole(result, None)
+            && let Some(whole) = message::to_json(result, None)
         {
             let data = json!([whole, self.place(TOOLS)]);
             self.frame("messages", &data);
@@ -444,7 +444,7 @@ impl Frames {
             return;
         }
         let sent = self.state.as_ref().and_then(|state| state.client_fields.get(message.id()));
-        if let Some(whole) = message::whole(message, sent.map(AsRef::as_ref)) {
+        if let Some(whole) = message::to_json(message, sent.map(AsRef::as_ref)) {
             self.frame("messages/complete", &json!([whole]));
         }
     }
@@ -453,7 +453,8 @@ impl Frames {
         if !self.modes.updates || (messages.is_empty() && !has_more) {
             return;
         }
-        let told: Vec<Value> = messages.iter().filter_map(|message| message::whole(message, None)).collect();
+        let told: Vec<Value> =
+            messages.iter().filter_map(|message| message::to_json(message, None)).collect();
         let mut update = json!({ "messages": told });
         if let Some(state) = self.state.as_ref().filter(|_| has_more) {
             update["todos"] = json!(state.todos);

@@ -15,7 +15,7 @@ const KEPT: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "n
 
 /// Writes a message, with the fields that its client sent; `None` for pudu's own messages, which are not shown.
 #[must_use]
-pub fn whole(message: &Message, sent: Option<&Value>) -> Option<Value> {
+pub fn to_json(message: &Message, sent: Option<&Value>) -> Option<Value> {
     let mut told = match message {
         Message::Human(human) => self::human(human),
         Message::Assistant(reply) => assistant(reply),
@@ -41,7 +41,7 @@ pub fn whole(message: &Message, sent: Option<&Value>) -> Option<Value> {
 /// Writes a message as text, without secrets that a tool may have found.
 #[must_use]
 pub fn text(message: &Message, sent: Option<&Value>) -> Option<String> {
-    Some(scrub::hide_in_talk(&whole(message, sent)?.to_string()).into_owned())
+    Some(scrub::hide_in_talk(&to_json(message, sent)?.to_string()).into_owned())
 }
 
 fn base(kind: &str, id: &MessageId, content: &str) -> Map<String, Value> {
@@ -248,9 +248,9 @@ mod tests {
         });
         let last = MessageChunk { last: Some(&reply), ..MessageChunk::default() }.value(&reply.id);
         insta::assert_json_snapshot!([
-            whole(&Message::Human(Human::new("h", "hi")), Some(&sent)),
-            whole(&Message::Assistant(reply), None),
-            whole(&Message::Tool(result), None),
+            to_json(&Message::Human(Human::new("h", "hi")), Some(&sent)),
+            to_json(&Message::Assistant(reply), None),
+            to_json(&Message::Tool(result), None),
             Some(last),
             Some(MessageChunk { text: "Let", ..MessageChunk::default() }.value(&"a".into())),
         ]);

@@ -35,10 +35,10 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
     let others =
         |map: &Map<String, Json>, known: &[&str]| map.keys().any(|key| !known.contains(&key.as_str()));
     if others(&session.config, &["recursion_limit"]) {
-        section.later(&["config"]);
+        section.note_unused(&["config"]);
     }
     if others(&session.context, &[&CONTEXT_KEYS[..], &RunFeatures::KEYS].concat()) {
-        section.later(&["context"]);
+        section.note_unused(&["context"]);
     }
     let of_users = session.users.values().filter_map(|own| own.get("context")?.as_object());
     for context in of_users.chain([&session.context]) {
@@ -58,12 +58,12 @@ pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
 
 impl SessionOverrides {
     /// Merges this over a more common one; values of this one win.
-    pub(super) fn over(self, common: &Self) -> Self {
+    pub(super) fn merged_over(self, common: &Self) -> Self {
         Self {
             assistant_id: self.assistant_id.or_else(|| common.assistant_id.clone()),
-            config: lay(&common.config, &self.config),
-            context: lay(&common.context, &self.context),
-            users: lay(&common.users, &self.users),
+            config: merge_maps(&common.config, &self.config),
+            context: merge_maps(&common.context, &self.context),
+            users: merge_maps(&common.users, &self.users),
         }
     }
 
@@ -75,11 +75,11 @@ impl SessionOverrides {
         let assistant_id =
             own.and_then(|own| own.get("assistant_id")).and_then(Json::as_str).map(str::to_owned);
         Self { assistant_id, config: map("config"), context: map("context"), users: Map::new() }
-            .over(&Self { users: Map::new(), ..self.clone() })
+            .merged_over(&Self { users: Map::new(), ..self.clone() })
     }
 }
 
-fn lay(below: &Map<String, Json>, above: &Map<String, Json>) -> Map<String, Json> {
+fn merge_maps(below: &Map<String, Json>, above: &Map<String, Json>) -> Map<String, Json> {
     below.iter().chain(above).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
@@ -102,7 +102,7 @@ mod tests {
             "config": {"b": 2},
             "users": {"7": {"assistant_id": "vip", "config": {"c": 3}}, "8": {"context": {"x": 8}}},
         }))
-        .over(&common);
+        .merged_over(&common);
         let cases = [
             ("7", json!({"assistant_id": "vip", "config": {"a": 1, "b": 2, "c": 3}, "context": {"x": 1}})),
             ("8", json!({"assistant_id": "all", "config": {"a": 1, "b": 2}, "context": {"x": 8}})),

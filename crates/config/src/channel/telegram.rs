@@ -82,7 +82,7 @@ const MIN_TOKEN_CHARS: usize = 30;
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
-    section.later(&["drafts", "rich_messages"]);
+    section.note_unused(&["drafts", "rich_messages"]);
     let token = section.secret("bot_token").required("@BotFather gives one; or set `enabled: false`");
     let api_url = section.url("api_url").or(Url::parse(telegram::API_URL).ok()?);
     let delivered = section.choice("mode", MODES).or(false);

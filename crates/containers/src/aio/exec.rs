@@ -43,7 +43,7 @@ pub(super) async fn run_at(
     env: BTreeMap<&str, &str>,
     folder: &str,
 ) -> Result<Exec, SandboxError> {
-    let session = AioSession { aio: aio.clone(), id: crate::word()?, over: false };
+    let session = AioSession { aio: aio.clone(), id: crate::random_word()?, over: false };
     let limit = command.timeout + KILL_GRACE_PERIOD;
     match tokio::time::timeout(limit, session.run(command, env, folder)).await {
         Ok(done) => {
@@ -88,7 +88,7 @@ impl AioSession {
         let (mut status, mut code) = (first.status, first.exit_code);
         let mut at = (first.offset, first.stderr_offset);
         while matches!(status, CommandStatus::Pending | CommandStatus::Running) {
-            let more = self.more(&first.command_id, at).await?;
+            let more = self.fetch_more_output(&first.command_id, at).await?;
             out.push(more.stdout.as_deref().unwrap_or_default().as_bytes());
             err.push(more.stderr.as_deref().unwrap_or_default().as_bytes());
             at = (more.offset.max(at.0), more.stderr_offset.max(at.1));
@@ -102,7 +102,7 @@ impl AioSession {
         Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 
-    async fn more(&self, command: &str, at: (u64, u64)) -> Result<OutputResult, SandboxError> {
+    async fn fetch_more_output(&self, command: &str, at: (u64, u64)) -> Result<OutputResult, SandboxError> {
         let request = OutputRequest {
             session_id: &self.id,
             command_id: command,

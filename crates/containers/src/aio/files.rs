@@ -1,7 +1,7 @@
 //! Files over the API, by the agent's paths. This module decides which paths are valid and writable. Symlinks are
 //! resolved inside the container, which contains only the mounts.
 
-use super::{Aio, CALL_TIMEOUT, exec, gone, refused, wire};
+use super::{Aio, CALL_TIMEOUT, api_gone, exec, refused, wire};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pudu_base::{DirEntry, SandboxError, ShellCommand};
 use pudu_net::reqwest::StatusCode;
@@ -19,7 +19,7 @@ pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, S
     find(aio, path)?;
     let mut url = aio.url("/v1/file/download");
     url.query_pairs_mut().append_pair("path", path);
-    let mut answer = aio.0.http.get(url).timeout(CALL_TIMEOUT).send().await.map_err(gone)?;
+    let mut answer = aio.0.http.get(url).timeout(CALL_TIMEOUT).send().await.map_err(api_gone)?;
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND => return Err(SandboxError::Missing { path: path.to_owned() }),
@@ -32,7 +32,7 @@ pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, S
         return too_large(size);
     }
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(gone)? {
+    while let Some(chunk) = answer.chunk().await.map_err(api_gone)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() as u64 > limit {
             return too_large(bytes.len() as u64);

@@ -6,7 +6,7 @@ use super::{
     command::{KILL, MARK},
     link::failed,
 };
-use crate::{BoxId, word};
+use crate::{BoxId, random_word};
 use bollard::{
     container::LogOutput,
     exec::{CreateExecOptions, StartExecOptions, StartExecResults},
@@ -33,7 +33,7 @@ impl RunningExec {
     }
 
     /// Marks the command as ended.
-    pub(super) fn over(mut self) {
+    pub(super) fn mark_ended(mut self) {
         self.over = true;
     }
 
@@ -92,7 +92,7 @@ async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), S
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         cmd: Some(["/bin/sh", "-c", KILL, "kill", mark].map(str::to_owned).into()),
-        env: Some(vec![format!("{MARK}={}", word()?)]),
+        env: Some(vec![format!("{MARK}={}", random_word()?)]),
         ..CreateExecOptions::default()
     };
     let made = match engine.create_exec(&docker.name(id), options).await {

@@ -26,7 +26,7 @@ const SHARED_MEMORY: i64 = 2 << 30;
 /// another fingerprint has to be replaced.
 pub(super) fn order(settings: &DockerSettings, order: &Order, facts: &Facts) -> String {
     // Values that cannot be written as JSON are not part of it.
-    let body = serde_json::to_value(sketch(settings, order, facts, 0)).unwrap_or_default();
+    let body = serde_json::to_value(container_spec(settings, order, facts, 0)).unwrap_or_default();
     let mut text = String::new();
     write(&body, &mut text);
     fingerprint(&text)
@@ -69,10 +69,10 @@ pub(super) fn body(
         (ORDER, order(settings, wanted, facts)),
     ];
     let labels = labels.map(|(name, value)| (name.to_owned(), value)).into();
-    ContainerCreateBody { labels: Some(labels), ..sketch(settings, wanted, facts, port) }
+    ContainerCreateBody { labels: Some(labels), ..container_spec(settings, wanted, facts, port) }
 }
 
-fn sketch(settings: &DockerSettings, order: &Order, facts: &Facts, port: u16) -> ContainerCreateBody {
+fn container_spec(settings: &DockerSettings, order: &Order, facts: &Facts, port: u16) -> ContainerCreateBody {
     let host = host(settings, order, facts);
     let body = ContainerCreateBody {
         image: Some(settings.image.clone()),
@@ -85,7 +85,7 @@ fn sketch(settings: &DockerSettings, order: &Order, facts: &Facts, port: u16) ->
             cmd: Some(vec!["-c".to_owned(), command::IDLE.to_owned()]),
             user: Some(user(settings, facts)),
             working_dir: Some(format!("{ROOT}/workspace")),
-            host_config: Some(alone(host, settings)),
+            host_config: Some(idle_spec(host, settings)),
             ..body
         },
         ExecMethod::Aio => ContainerCreateBody {
@@ -120,7 +120,7 @@ fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
 }
 
 /// Specification of an idle container whose commands have no capabilities.
-fn alone(host: HostConfig, settings: &DockerSettings) -> HostConfig {
+fn idle_spec(host: HostConfig, settings: &DockerSettings) -> HostConfig {
     let scratch = format!("rw,nosuid,nodev,mode=1777,size={}", settings.limits.memory / 2);
     let tmpfs = ["/tmp", "/var/tmp", "/run"].map(|path| (path.to_owned(), scratch.clone())).into();
     HostConfig {
@@ -177,7 +177,7 @@ fn environment(settings: &DockerSettings) -> Vec<String> {
 fn bind(settings: &DockerSettings, mount: &pudu_sandbox::Mount) -> Mount {
     Mount {
         target: Some(mount.agent.clone()),
-        source: Some(settings.outside(&mount.host).to_string_lossy().into_owned()),
+        source: Some(settings.engine_path(&mount.host).to_string_lossy().into_owned()),
         typ: Some(MountType::BIND),
         read_only: Some(mount.read_only),
         // Later mounts below this folder on this machine stay invisible.

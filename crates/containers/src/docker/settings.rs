@@ -54,7 +54,7 @@ pub const GEM: (u32, u32) = (1000, 1000);
 
 impl DockerSettings {
     /// Translates a path of the daemon to the engine's view.
-    pub(super) fn outside(&self, path: &Path) -> PathBuf {
+    pub(super) fn engine_path(&self, path: &Path) -> PathBuf {
         match (&self.host_home, path.strip_prefix(&self.home)) {
             (Some(host), Ok(rest)) if rest.as_os_str().is_empty() => host.clone(),
             (Some(host), Ok(rest)) => host.join(rest),

@@ -6,7 +6,7 @@ use super::{
     kill::RunningExec,
     link::{failed, status},
 };
-use crate::{ContainerEngine, Order, Runner, word};
+use crate::{ContainerEngine, Order, Runner, random_word};
 use bollard::{
     container::LogOutput,
     errors::Error,
@@ -47,7 +47,7 @@ impl ContainerShell {
             let text = "the command is too long: write it to a file with write_file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
-        let mark = word()?;
+        let mark = random_word()?;
         let exec = self.prepare(command, variables, &mark).await?;
         let running = RunningExec::new(self.docker.clone(), self.order.id.clone(), exec.clone(), mark);
         let engine = self.docker.0.link.docker().await?;
@@ -62,7 +62,7 @@ impl ContainerShell {
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let (code, killed) = match self.follow(&exec, command.timeout, output, &mut out, &mut err).await? {
             ExecEnd::Itself(code) => {
-                running.over();
+                running.mark_ended();
                 (code, None)
             }
             ExecEnd::Killed(why) => {
@@ -155,7 +155,7 @@ impl ContainerShell {
     async fn ended(&self, exec: &str) -> Result<Option<Option<i32>>, SandboxError> {
         let engine = self.docker.0.link.docker().await?;
         let state = engine.inspect_exec(exec).await.map_err(|error| match status(&error) {
-            Some(404) => gone(),
+            Some(404) => container_ended(),
             _ => failed("ask for the command", error),
         })?;
         if state.running.unwrap_or_default() {
@@ -165,12 +165,12 @@ impl ContainerShell {
             Some(code) => Ok(Some(i32::try_from(code).ok())),
             // It has not started, or its container is gone.
             None if self.docker.alive(&self.order.id).await => Ok(None),
-            None => Err(gone()),
+            None => Err(container_ended()),
         }
     }
 }
 
-fn gone() -> SandboxError {
+fn container_ended() -> SandboxError {
     let text = "the container ended while the command ran; files under /mnt/user-data are kept, and the next command \
                 runs in a new container";
     SandboxError::Refused(text.to_owned())

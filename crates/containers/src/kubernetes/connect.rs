@@ -42,17 +42,17 @@ async fn config(settings: &PodSettings) -> Result<Config, String> {
     let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
     match (&settings.kubeconfig, &settings.context) {
         (Some(path), _) => {
-            let file = Kubeconfig::read_from(path).map_err(whole)?;
-            Config::from_custom_kubeconfig(file, &options).await.map_err(whole)
+            let file = Kubeconfig::read_from(path).map_err(error_chain)?;
+            Config::from_custom_kubeconfig(file, &options).await.map_err(error_chain)
         }
-        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(whole),
-        (None, None) => Config::infer().await.map_err(whole),
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(error_chain),
+        (None, None) => Config::infer().await.map_err(error_chain),
     }
 }
 
 /// Returns the text of an error with its causes. Invalid YAML is reported without details: the parser would quote the
 /// lines around the error, which may contain keys.
-fn whole(error: impl std::error::Error + 'static) -> String {
+fn error_chain(error: impl std::error::Error + 'static) -> String {
     let mut words = error.to_string();
     let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(source) = inner {
@@ -69,17 +69,19 @@ fn whole(error: impl std::error::Error + 'static) -> String {
 }
 
 /// Waits for a response, with a timeout.
-pub(crate) async fn soon<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, ClusterError> {
+pub(crate) async fn with_timeout<T>(
+    asked: impl Future<Output = Result<T, Error>>,
+) -> Result<T, ClusterError> {
     match tokio::time::timeout(SOON, asked).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(ClusterError::late("the cluster's API server did not answer")),
+        Err(_) => Err(ClusterError::timed_out("the cluster's API server did not answer")),
     }
 }
 
 impl Cluster {
     /// Returns the cluster's version, address and namespace.
     pub(crate) async fn version(&self) -> Result<String, ClusterError> {
-        let version = soon(self.client.apiserver_version()).await?;
+        let version = with_timeout(self.client.apiserver_version()).await?;
         Ok(format!("Kubernetes {} at {}, namespace {}", version.git_version, self.address, self.namespace))
     }
 }
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn a_spoilt_kubeconfig_is_told_without_its_lines() {
         for text in ["token: hunter2\nusers: [x\npassword: hunter2", "password: [hunter2"] {
-            let said = whole(Kubeconfig::from_yaml(text).unwrap_err());
+            let said = error_chain(Kubeconfig::from_yaml(text).unwrap_err());
             assert!(said.contains("no valid YAML") && !said.contains("hunter2"), "{said}");
         }
     }

@@ -55,7 +55,7 @@ impl ExecTarget {
             .max_stderr_buf_size(BUFFER);
         let opening = self.pods.exec(&self.pod, command.iter().copied(), &how);
         let opened = tokio::time::timeout(OPENING, opening).await;
-        let mut process = opened.map_err(|_| ClusterError::late("an exec did not begin"))??;
+        let mut process = opened.map_err(|_| ClusterError::timed_out("an exec did not begin"))??;
         let (stdin, stdout, stderr) = (process.stdin(), process.stdout(), process.stderr());
         let end = process.take_status();
         let (Some(stdin), Some(stdout), Some(stderr), Some(end)) = (stdin, stdout, stderr, end) else {
@@ -91,7 +91,9 @@ impl ExecTarget {
             drop((process, stdin));
             Ok(ExecOutput { code, stdout, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() })
         };
-        tokio::time::timeout(patience, work).await.map_err(|_| ClusterError::late("an exec did not end"))?
+        tokio::time::timeout(patience, work)
+            .await
+            .map_err(|_| ClusterError::timed_out("an exec did not end"))?
     }
 }
 

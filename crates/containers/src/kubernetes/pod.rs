@@ -56,7 +56,7 @@ pub(crate) fn pod(settings: &PodSettings, order: &Order) -> Result<Pod, String> 
                 "app.kubernetes.io/component": "sandbox",
                 OWNER: settings.owner,
                 SANDBOX: order.id.as_str(),
-                NETWORK: word(settings.network),
+                NETWORK: network_label(settings.network),
             },
             "annotations": {MADE_TO: made_to, "pudu.dev/thread": order.folder.thread.as_str()},
         },
@@ -194,14 +194,14 @@ pub(crate) fn policy(network: Network) -> Result<NetworkPolicy, String> {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": {
-            "name": format!("pudu-sandbox-network-{}", word(network)),
+            "name": format!("pudu-sandbox-network-{}", network_label(network)),
             "labels": {"app.kubernetes.io/name": "pudu", "app.kubernetes.io/component": "sandbox"},
         },
-        "spec": {"podSelector": {"matchLabels": {NETWORK: word(network)}}, "policyTypes": kinds},
+        "spec": {"podSelector": {"matchLabels": {NETWORK: network_label(network)}}, "policyTypes": kinds},
     });
     serde_json::from_value(policy).map_err(|error| format!("the policy cannot be written: {error}"))
 }
 
-fn word(network: Network) -> &'static str {
+fn network_label(network: Network) -> &'static str {
     if network == Network::Full { "full" } else { "none" }
 }

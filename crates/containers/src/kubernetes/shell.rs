@@ -139,7 +139,7 @@ impl PodShell {
             let text = "the command is too long for a shell: write it to a file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
-        let mark = crate::word()?;
+        let mark = crate::random_word()?;
         let (mut running, leash) = self.start(&mark, script.len()).await?;
         let (mut out, mut err) = (Capture::default(), Trailer::new(&mark));
         let work = async {
@@ -160,7 +160,7 @@ impl PodShell {
                 leash.kill().await;
                 match self.kubernetes.out_of_memory(&self.order.id).await {
                     true => (None, Some(Killed::Memory(self.kubernetes.limits().memory))),
-                    false => return Err(broke(&trouble)),
+                    false => return Err(command_lost(&trouble)),
                 }
             }
             Err(_) => {
@@ -179,7 +179,7 @@ fn by_itself(code: i32) -> Option<i32> {
     Some(code).filter(|code| !(129..=192).contains(code))
 }
 
-fn broke(trouble: &ClusterError) -> SandboxError {
+fn command_lost(trouble: &ClusterError) -> SandboxError {
     SandboxError::Refused(format!("{trouble}; whether the command did its work is not known, it was ended"))
 }
 

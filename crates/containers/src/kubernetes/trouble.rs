@@ -27,7 +27,7 @@ pub(crate) enum ClusterError {
 }
 
 impl ClusterError {
-    pub(crate) fn late(what: &str) -> Self {
+    pub(crate) fn timed_out(what: &str) -> Self {
         Self::Late(format!("{what} in time; see whether the cluster's API server and its nodes are well"))
     }
 }

@@ -80,7 +80,7 @@ impl ContainerTable {
     }
 
     /// Locks a container.
-    pub(super) async fn alone(&self, id: &BoxId) -> OwnedMutexGuard<()> {
+    pub(super) async fn lock_container(&self, id: &BoxId) -> OwnedMutexGuard<()> {
         self.locks.lock(id).await
     }
 

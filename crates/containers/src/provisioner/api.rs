@@ -125,7 +125,7 @@ impl ProvisionerApi {
     }
 
     /// Returns the sandbox with this ID, created if it does not exist.
-    pub(crate) async fn make(
+    pub(crate) async fn create_sandbox(
         &self,
         wanted: &SandboxRequest<'_>,
     ) -> Result<SandboxResponse, ProvisionerError> {
@@ -139,8 +139,8 @@ impl ProvisionerApi {
                 Err(ProvisionerError::Missing) => Err(ProvisionerError::Taken(why)),
                 found => found,
             },
-            Err(ProvisionerError::Missing) => Err(self.nowhere()),
-            made => made.and_then(|made: SandboxResponse| same(made, wanted.sandbox_id)),
+            Err(ProvisionerError::Missing) => Err(self.wrong_service()),
+            made => made.and_then(|made: SandboxResponse| require_id(made, wanted.sandbox_id)),
         }
     }
 
@@ -149,7 +149,7 @@ impl ProvisionerApi {
         let path = ["api", "sandboxes", id];
         let made =
             self.retry(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await }).await;
-        made.and_then(|made| same(made, id))
+        made.and_then(|made| require_id(made, id))
     }
 
     /// Returns all sandboxes, including those of other clients.
@@ -158,7 +158,7 @@ impl ProvisionerApi {
         let all =
             self.retry(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await }).await;
         match all {
-            Err(ProvisionerError::Missing) => Err(self.nowhere()),
+            Err(ProvisionerError::Missing) => Err(self.wrong_service()),
             all => all.map(|all: All| all.sandboxes),
         }
     }
@@ -275,7 +275,7 @@ impl ProvisionerApi {
     }
 
     /// Returns the error for an address with another service.
-    fn nowhere(&self) -> ProvisionerError {
+    fn wrong_service(&self) -> ProvisionerError {
         let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
         ProvisionerError::Refused(self.advice("has no /api/sandboxes", help))
     }
@@ -288,7 +288,7 @@ impl ProvisionerApi {
 }
 
 /// Refuses a response about another sandbox.
-fn same(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerError> {
+fn require_id(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerError> {
     if made.sandbox_id == id {
         return Ok(made);
     }

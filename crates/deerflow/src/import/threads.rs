@@ -2,7 +2,7 @@
 
 use super::{Import, places::SourcePlaces, rows::UNREADABLE, user_of};
 use crate::{
-    channels::{self, ReadThread, missing},
+    channels::{self, ReadThread, missing_updates},
     checkpoint::{self, FoundState},
     database::text,
     error::ImportError,
@@ -184,7 +184,7 @@ impl Import<'_> {
             self.changed(&thread.folder, "it went on both in pudu and in DeerFlow since it was moved in");
             return Ok(None);
         }
-        thread.updates = missing(&state, &thread.updates);
+        thread.updates = missing_updates(&state, &thread.updates);
         thread.at = seq;
         Ok(Some(thread))
     }

@@ -388,7 +388,7 @@ impl EventSink for Inbox {
         })
     }
 
-    fn known<'a>(
+    fn known_messages<'a>(
         &'a self,
         account: &'a str,
         since: i64,
@@ -396,7 +396,7 @@ impl EventSink for Inbox {
         Box::pin(async move { sightings(&self.0.soon(), account, since).await })
     }
 
-    fn knows<'a>(
+    fn is_in_conversation<'a>(
         &'a self,
         address: &'a Address,
         message: &'a str,

@@ -86,7 +86,7 @@ impl Outbox {
         view: &FinalView,
         hurry: &Hurry,
     ) {
-        reply.hurry(hurry.clone());
+        reply.set_hurry(hurry.clone());
         self.lanes.precede(&item.conversation).await;
         // A notice that a reply is too old is late in any case.
         let fresh = !self.too_old(item);
@@ -125,7 +125,7 @@ impl ReplyStore for OutboxReplyStore {
         })
     }
 
-    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+    fn known_messages<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(inbox::sightings(&self.db, &self.item.account, since))
     }
 }

@@ -145,7 +145,7 @@ pub(crate) async fn polish(
     let thread = thread_id.as_deref().and_then(thread::read);
     let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
     let whose = AssistFor { user: caller.user, thread, model: rules.model };
-    let rewritten_text = match gateway.client().wording(&whose, text, locale.as_deref()).await {
+    let rewritten_text = match gateway.client().reword(&whose, text, locale.as_deref()).await {
         Ok(rewritten) => rewritten,
         Err(AssistError::NoModel) => text.to_owned(),
         Err(error) => {

@@ -49,7 +49,7 @@ pub(crate) async fn take(
         Err(_) => return fail(StatusCode::REQUEST_TIMEOUT),
     };
     let post = WebhookRequest { headers: &parts.headers, body: &body };
-    let answer = hook.take(post, &**shared as &dyn EventSink).await;
+    let answer = hook.handle(post, &**shared as &dyn EventSink).await;
     if matches!(answer, WebhookResponse::Taken(_)) {
         visitor.prove();
     }

@@ -159,7 +159,7 @@ fn result(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<To
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::wire::message::whole;
+    use pudu_client::wire::message::to_json;
 
     #[test]
     fn what_clients_send_comes_back_whole() {
@@ -174,7 +174,7 @@ mod tests {
         let read = messages(&sent).unwrap();
         assert_eq!(read[0].message.text(), "a\nb");
         let back: Vec<Value> =
-            read.iter().filter_map(|sent| whole(&sent.message, Some(&sent.fields))).collect();
+            read.iter().filter_map(|sent| to_json(&sent.message, Some(&sent.fields))).collect();
         assert_eq!(back[0]["content"], sent[0]["content"]);
         assert_eq!(back[0]["additional_kwargs"], json!({"mood": "good"}));
         assert_eq!(back[0]["example"], true);
@@ -196,7 +196,7 @@ mod tests {
         ]);
         let read = messages(&sent).unwrap();
         assert!(read[0].message.is_failure() && read[0].message.text().is_empty(), "{read:?}");
-        let back = whole(&read[0].message, Some(&read[0].fields)).unwrap();
+        let back = to_json(&read[0].message, Some(&read[0].fields)).unwrap();
         assert_eq!(
             (&back["content"], &back["additional_kwargs"]["error_reason"]),
             (&sent[0]["content"], &json!("auth"))

@@ -92,7 +92,7 @@ fn reference(seq: Seq) -> Value {
 }
 
 fn question(human: &Human, text: &str) -> Value {
-    let fields = message::whole(&Message::Human(human.clone()), None).unwrap_or_default();
+    let fields = message::to_json(&Message::Human(human.clone()), None).unwrap_or_default();
     let mut fields: Map<String, Value> = if let Value::Object(fields) = fields { fields } else { Map::new() };
     fields.insert("content".into(), json!([{ "type": "text", "text": text }]));
     Value::Object(fields)

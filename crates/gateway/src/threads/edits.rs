@@ -105,8 +105,8 @@ type NewMessage = (Arc<Message>, Option<Arc<Value>>);
 fn replace_messages(state: &mut ThreadState, messages: Vec<InputMessage>) -> Vec<NewMessage> {
     let fields = |sent: &InputMessage| Some(sent.fields.clone()).filter(|fields| !fields.is_null());
     let is_same = |sent: &InputMessage, (id, old): (&MessageId, &Arc<Message>)| {
-        let old = message::whole(old, state.client_fields.get(id).map(AsRef::as_ref));
-        message::whole(&sent.message, fields(sent).as_deref()) == old
+        let old = message::to_json(old, state.client_fields.get(id).map(AsRef::as_ref));
+        message::to_json(&sent.message, fields(sent).as_deref()) == old
     };
     let both = messages.iter().zip(&state.messages);
     let kept = both.take_while(|(sent, old)| is_same(sent, *old)).count();

@@ -75,7 +75,7 @@ struct Capability {
 }
 
 /// Returns the capability that a tool needs, if any.
-fn needed(tool: &str) -> Option<&'static str> {
+fn required_capability(tool: &str) -> Option<&'static str> {
     let of = CAPABILITIES.iter().find(|(_, tools)| tools.contains(&tool));
     of.map_or(Some(SERVERS), |(capability, _)| Some(*capability)).filter(|capability| !capability.is_empty())
 }
@@ -87,7 +87,7 @@ impl PassportDocument {
             return GuardrailDecision::denied(SUSPENDED, why);
         }
         let tool = request.tool_name.as_str();
-        let Some(capability) = needed(tool) else { return GuardrailDecision::allowed() };
+        let Some(capability) = required_capability(tool) else { return GuardrailDecision::allowed() };
         if !self.capabilities.iter().any(|has| has.id == capability) {
             let why = format!("the agent's passport has no capability {capability}, which {tool} needs");
             return GuardrailDecision::denied(UNKNOWN_CAPABILITY, why);

@@ -103,12 +103,12 @@ impl PlainReader {
         Self { chars, at: 0, brackets: 0, texts: Vec::new(), found: Vec::new() }
     }
 
-    fn ahead(&self, by: usize) -> Option<char> {
+    fn peek_at(&self, by: usize) -> Option<char> {
         self.chars.get(self.at + by).copied()
     }
 
     fn peek(&self) -> Option<char> {
-        self.ahead(0)
+        self.peek_at(0)
     }
 
     fn next(&mut self) -> Option<char> {
@@ -117,8 +117,8 @@ impl PlainReader {
         Some(c)
     }
 
-    fn eat(&mut self, sign: &str) -> bool {
-        let found = sign.chars().enumerate().all(|(by, c)| self.ahead(by) == Some(c));
+    fn skip_sign(&mut self, sign: &str) -> bool {
+        let found = sign.chars().enumerate().all(|(by, c)| self.peek_at(by) == Some(c));
         self.at += if found { sign.len() } else { 0 };
         found
     }
@@ -133,7 +133,7 @@ impl PlainReader {
     fn commands(&mut self) -> PlainResult<()> {
         let mut command = PlainCommand::default();
         while let Some(c) = self.peek() {
-            match (c, self.ahead(1)) {
+            match (c, self.peek_at(1)) {
                 (' ' | '\t', _) => self.at += 1,
                 ('\n', _) => {
                     self.at += 1;
@@ -185,7 +185,7 @@ impl PlainReader {
     fn next_line(&mut self) -> PlainResult<()> {
         let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
         let is_plain =
-            matches!(before, Some(' ' | '\t')) && self.ahead(2) != Some('#') && self.texts.is_empty();
+            matches!(before, Some(' ' | '\t')) && self.peek_at(2) != Some('#') && self.texts.is_empty();
         self.at += 2;
         if is_plain { Ok(()) } else { Err("a backslash at the end of a line within a word") }
     }
@@ -218,7 +218,7 @@ impl PlainReader {
     fn part_of_line(&mut self) -> PlainResult<PlainWord> {
         let mut word = PlainWord::default();
         while let Some(c) = self.peek() {
-            match (c, self.ahead(1)) {
+            match (c, self.peek_at(1)) {
                 ('<' | '>', Some('(')) => {
                     self.at += 2;
                     word.open(false);
@@ -273,7 +273,7 @@ impl PlainReader {
     /// Parses text with substitutions up to its closing quote or the end.
     fn double(&mut self, word: &mut PlainWord, to_quote: bool) -> PlainResult<()> {
         while let Some(c) = self.peek() {
-            match (c, self.ahead(1)) {
+            match (c, self.peek_at(1)) {
                 ('"', _) if to_quote => {
                     self.at += 1;
                     return Ok(());
@@ -298,7 +298,7 @@ impl PlainReader {
 
     fn dollar(&mut self, word: &mut PlainWord, in_quotes: bool) -> PlainResult<()> {
         self.at += 1;
-        match (self.peek(), self.ahead(1)) {
+        match (self.peek(), self.peek_at(1)) {
             (Some('('), Some('(')) => {
                 self.sum()?;
                 word.open(in_quotes);
@@ -350,28 +350,28 @@ impl PlainReader {
 
     /// Parses a variable in braces.
     fn braces(&mut self) -> PlainResult<()> {
-        let is_length = self.eat("#");
+        let is_length = self.skip_sign("#");
         let name = self.eat_while(is_name);
-        if !is_length && CHANGES.iter().any(|sign| self.eat(sign)) {
+        if !is_length && CHANGES.iter().any(|sign| self.skip_sign(sign)) {
             self.eat_while(|c| c.is_ascii_alphanumeric() || "_.,/*?-".contains(c));
         }
-        let is_plain = name.starts_with(|c: char| !c.is_ascii_digit()) && self.eat("}");
+        let is_plain = name.starts_with(|c: char| !c.is_ascii_digit()) && self.skip_sign("}");
         if is_plain { Ok(()) } else { Err("a variable in braces that is not read here") }
     }
 
     fn arrow(&mut self, command: &mut PlainCommand) -> PlainResult<()> {
         command.arrows += 1;
-        if self.eat("<<<") {
+        if self.skip_sign("<<<") {
             return self.operand();
         }
-        if self.eat("<<") {
+        if self.skip_sign("<<") {
             return self.mark();
         }
-        let _ = self.eat("&");
-        let more: &[&str] = if self.eat("<") { &[">", "&"] } else { &[">", "|", "&"] };
+        let _ = self.skip_sign("&");
+        let more: &[&str] = if self.skip_sign("<") { &[">", "&"] } else { &[">", "|", "&"] };
         // The second character of an output redirection.
-        let _ = self.eat(">");
-        let _ = more.iter().any(|sign| self.eat(sign));
+        let _ = self.skip_sign(">");
+        let _ = more.iter().any(|sign| self.skip_sign(sign));
         self.operand()
     }
 
@@ -386,7 +386,7 @@ impl PlainReader {
         if self.brackets > 0 {
             return Err("a here-document in brackets");
         }
-        let has_tabs = self.eat("-");
+        let has_tabs = self.skip_sign("-");
         self.eat_while(|c| c == ' ' || c == '\t');
         let quote = self.peek().filter(|c| matches!(c, '\'' | '"'));
         self.at += usize::from(quote.is_some());

@@ -26,7 +26,7 @@ pub(super) fn text(left: &Compaction) -> String {
     if !left.delegations.is_empty() {
         parts.push(format!(
             "## Work that was given to sub-agents, newest first\n\n{}",
-            work(&left.delegations)
+            delegation_lines(&left.delegations)
         ));
     }
     if !left.skills.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn text(left: &Compaction) -> String {
 }
 
 /// Returns a line for each delegation, as many as fit.
-fn work(delegations: &[Delegation]) -> String {
+fn delegation_lines(delegations: &[Delegation]) -> String {
     let mut list = String::new();
     for (at, one) in delegations.iter().rev().enumerate() {
         let status = match one.status {

@@ -84,7 +84,7 @@ async fn attempt(
     request.messages.push(instruction(agent.context.rules.prompt.as_deref()));
     let replay = run_state.replay.clone();
     let tell = |event| replay.publish(event);
-    let caller = agent.caller.beside(ModelCaller::Summary);
+    let caller = agent.caller.for_side_call(ModelCaller::Summary);
     let answer = side_call(model, request, caller, &mut run_state.spending, tell);
     match answer.await {
         Ok(summary) if is_usable(&summary) => Some(summary.trim().to_owned()),

@@ -28,7 +28,7 @@ pub fn searching(agent: Agent) -> Agent {
     if deferred.is_empty() && tools.get(SEARCH).is_none() {
         return agent;
     }
-    let deferred = deferred.within(tools);
+    let deferred = deferred.restricted_to(tools);
     let rest = tools.only(|name| name != SEARCH);
     let tools = if deferred.is_empty() { rest } else { rest.with(erase(ToolSearch(deferred.clone()))) };
     Agent { deferred, tools, ..agent }

@@ -15,7 +15,7 @@ pub fn lead_chain(
     skills: SkillPolicy,
     others: Vec<Box<dyn Middleware>>,
 ) -> Vec<Box<dyn Middleware>> {
-    let mut chain = everybodys(agent, skills, others);
+    let mut chain = common_middlewares(agent, skills, others);
     chain.push(Box::new(TodoReminders::default()));
     chain.push(Box::new(SubagentLimit::new(agent.bounds.at_once, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
@@ -25,13 +25,13 @@ pub fn lead_chain(
 /// Returns a sub-agent's middlewares, in order.
 #[must_use]
 pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    let mut chain = everybodys(agent, skills, Vec::new());
+    let mut chain = common_middlewares(agent, skills, Vec::new());
     chain.push(Box::new(ToolErrors));
     chain
 }
 
 /// Returns the middlewares that come first for every agent, in order.
-fn everybodys(
+fn common_middlewares(
     agent: &Agent,
     skills: SkillPolicy,
     others: Vec<Box<dyn Middleware>>,

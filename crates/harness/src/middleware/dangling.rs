@@ -60,12 +60,14 @@ fn in_order(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
             Message::Human(_) | Message::Reminder(_) => Vec::new(),
         };
         ordered.push(message);
-        ordered.extend(calls.iter().map(|call| results.remove(&call.id).unwrap_or_else(|| missing(call))));
+        ordered.extend(
+            calls.iter().map(|call| results.remove(&call.id).unwrap_or_else(|| missing_result(call))),
+        );
     }
     ordered
 }
 
-fn missing(call: &ToolCall) -> Arc<Message> {
+fn missing_result(call: &ToolCall) -> Arc<Message> {
     let text = "Error: this call was interrupted and has no result.".to_owned();
     let id = format!("missing-{}", call.id).into();
     Arc::new(Message::Tool(ToolResult { id, error: true, ..run_state::result(call, text) }))

@@ -141,7 +141,7 @@ impl Middleware for SkillPolicy {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn only(&self, run_state: &RunState) -> Option<Arc<[String]>> {
+    fn allowed_tools(&self, run_state: &RunState) -> Option<Arc<[String]>> {
         let active = self.active(run_state);
         let mut declared = active.iter().filter_map(|skill| skill.tools.as_ref()).peekable();
         declared.peek()?;
@@ -149,7 +149,7 @@ impl Middleware for SkillPolicy {
         Some(declared.flatten().cloned().chain(always).collect())
     }
 
-    fn lends(&self, run_state: &RunState) -> Vec<String> {
+    fn secret_names(&self, run_state: &RunState) -> Vec<String> {
         let skills = self.with_secrets(run_state).into_iter();
         skills.flat_map(|skill| &skill.secrets.required).map(|secret| secret.name.clone()).collect()
     }

@@ -131,7 +131,7 @@ async fn what_cannot_be_kept_is_cut() {
 #[test]
 fn the_way_to_the_rest_names_tools_that_are_there() {
     let check = |names: &[&str], expect: Option<&str>| {
-        let said = way(&tools(names)).map(|way| way.split(' ').next().unwrap());
+        let said = reading_hint(&tools(names)).map(|way| way.split(' ').next().unwrap());
         assert_eq!(said, expect, "{names:?}");
     };
     check(&["bash", "read_file", "grep"], Some("read_file"));

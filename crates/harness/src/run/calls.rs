@@ -141,20 +141,20 @@ async fn finish<'a>(
         let step = tokio::select! {
             biased;
             step = work.next() => step,
-            () = tasks.due() => {
+            () = tasks.wait_for_updates() => {
                 commit(agent, run_state).await?;
                 continue;
             }
         };
         match step {
             None => return Ok(()),
-            Some(step) => take(agent, chain, run_state, step, &mut queue).await?,
+            Some(step) => handle_step(agent, chain, run_state, step, &mut queue).await?,
         }
     }
 }
 
 /// Handles the result of a step.
-async fn take(
+async fn handle_step(
     agent: &Agent,
     chain: &mut Chain,
     run_state: &mut RunState,
@@ -300,7 +300,7 @@ async fn begin(
 
 /// Waits for a user's decision, after the tool has found that the call can be made.
 fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
-    let (mut request, tell) = (request(run_state, &call, line), teller(run_state));
+    let (mut request, tell) = (request(run_state, &call, line), event_callback(run_state));
     let guarded = guarded_call(run_state, &call);
     Box::pin(async move {
         let examined = match agent.tools.get(&call.name) {
@@ -354,16 +354,17 @@ fn invoke<'a>(
 ) -> BoxFuture<'a, CallStep> {
     let description = agent.tools.get(&call.name).and_then(|tool| tool.purpose(&call.args));
     run_state.publish(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
-    let secrets: Vec<String> = chain.iter().flat_map(|middleware| middleware.lends(run_state)).collect();
-    let lent = lending::lend(agent, &call.name, &secrets);
+    let secrets: Vec<String> =
+        chain.iter().flat_map(|middleware| middleware.secret_names(run_state)).collect();
+    let lent = lending::variables_for_call(agent, &call.name, &secrets);
     let cx = ToolCx {
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
         call: call.id.clone(),
         sandbox: Arc::new(CallSandbox::new(agent.sandbox.clone(), lent, agent.memory.clone())),
         marks: run_state.state().marks.clone(),
-        events: teller(run_state),
-        allowed_tools: chain.iter().find_map(|middleware| middleware.only(run_state)),
+        events: event_callback(run_state),
+        allowed_tools: chain.iter().find_map(|middleware| middleware.allowed_tools(run_state)),
     };
     Box::pin(async move {
         let result = match agent.tools.get(&call.name) {
@@ -387,10 +388,10 @@ fn invoke<'a>(
 }
 
 /// Returns a callback for the run's readers that outlives a borrow of the run state.
-fn teller(run_state: &RunState) -> Tell {
+fn event_callback(run_state: &RunState) -> Tell {
     let (replay, tasks) = (run_state.replay.clone(), run_state.tasks.clone());
     Arc::new(move |event| {
-        let event = tasks.judge(event);
+        let event = tasks.for_publishing(event);
         tasks.note(&event);
         replay.publish(event);
     })

@@ -457,7 +457,7 @@ fn what_a_failed_try_cost_counts_for_the_model_that_was_asked() {
     let again = Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::FellBack, free: true };
     let (failed, answered) = (Usage::plain(7, 2), Usage::plain(1, 1));
     for delta in [Delta::Usage(failed), again, Delta::Model("spare".into()), Delta::Usage(answered)] {
-        take(delta, &mut run_state, &mut reply);
+        apply_delta(delta, &mut run_state, &mut reply);
     }
     assert_eq!((reply.usage, reply.model.as_deref()), (Some(answered), Some("spare")));
     let [spent] = run_state.spending.parts() else { panic!("{:?}", run_state.spending) };
@@ -502,7 +502,7 @@ fn words_that_were_thoughts_are_taken_back() {
     let Message::Assistant(mut reply) = Arc::unwrap_or_clone(message) else { unreachable!() };
     run_state.begin_draft();
     for delta in [Delta::Text("Hm.".into()), Delta::Retract, Delta::Text("Hello".into())] {
-        take(delta, &mut run_state, &mut reply);
+        apply_delta(delta, &mut run_state, &mut reply);
     }
     assert_eq!(run_state.end_draft(), "Hello");
 }

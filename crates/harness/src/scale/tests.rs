@@ -120,5 +120,5 @@ fn what_cannot_be_shown_is_told_and_costs_no_memory() {
 #[test]
 fn what_is_seen_through_stands_on_white_where_the_format_is_opaque() {
     let clear = image::RgbaImage::from_pixel(2, 2, image::Rgba([9, 9, 9, 0])).into();
-    assert_eq!(opaque(&clear).to_rgb8().get_pixel(0, 0), &Rgb([255; 3]));
+    assert_eq!(on_white(&clear).to_rgb8().get_pixel(0, 0), &Rgb([255; 3]));
 }

@@ -170,7 +170,7 @@ fn summaries(object: &Map<String, Value>) -> Vec<ProposedSummary> {
 
 /// Parses a new fact. One without text, or with an invalid confidence, is malformed.
 fn fact(item: &Value) -> Option<ProposedFact> {
-    let content = crate::fact::clean(item.get("content")?.as_str()?);
+    let content = crate::fact::normalize_content(item.get("content")?.as_str()?);
     let confidence = item.get("confidence").map_or(Some(0.5), Value::as_f64)?;
     let category = match item.get("category") {
         None | Some(Value::Null) => "context",

@@ -108,7 +108,7 @@ impl Extraction<'_> {
 
     /// Returns a fact that is unchanged since the model saw it.
     fn seen(&self, id: &FactId) -> Option<&Fact> {
-        self.document.fact(id).filter(|fact| self.offered.stands(fact))
+        self.document.fact(id).filter(|fact| self.offered.is_unchanged(fact))
     }
 }
 

@@ -65,7 +65,7 @@ impl OfferedFacts {
     }
 
     /// Whether a fact is unchanged since it was shown.
-    pub(super) fn stands(&self, fact: &Fact) -> bool {
+    pub(super) fn is_unchanged(&self, fact: &Fact) -> bool {
         self.shown.get(&fact.id) == Some(&fact.revision)
     }
 }

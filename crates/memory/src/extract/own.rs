@@ -4,7 +4,7 @@
 //! and lines in the form of injected memory. A document pasted without any such sign cannot be distinguished from own
 //! words.
 
-use crate::text::{normalized, straight};
+use crate::text::{normalized, straight_quotes};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -77,7 +77,7 @@ pub(super) fn own_words(text: &str) -> String {
 
 /// Returns a text in the form that quotes are searched in.
 pub(super) fn evidence(text: &str) -> String {
-    normalized(&straight(text))
+    normalized(&straight_quotes(text))
 }
 
 #[cfg(test)]

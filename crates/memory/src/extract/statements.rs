@@ -5,7 +5,7 @@
 //! The patterns are words of English and Chinese.
 
 use super::own::CUT;
-use crate::text::{sentences, simplified, straight};
+use crate::text::{sentences, simplified, straight_quotes};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -160,7 +160,7 @@ impl StatementRules {
 
 /// Whether a message only retracts the one before it: "just kidding".
 pub(super) fn takes_back(own: &str) -> bool {
-    let plain = simplified(&straight(own));
+    let plain = simplified(&straight_quotes(own));
     own.chars().count() <= MAX_RETRACTION_CHARS
         && RULES.as_ref().is_none_or(|rules| rules.retracted.is_match(&plain))
 }
@@ -169,7 +169,7 @@ pub(super) fn takes_back(own: &str) -> bool {
 pub(super) fn statements(own: &str) -> Vec<String> {
     // Without its rules nothing is a statement.
     let Some(rules) = RULES.as_ref() else { return Vec::new() };
-    let plain = straight(own);
+    let plain = straight_quotes(own);
     let simple = simplified(&plain);
     if rules.unmeant.is_match(&simple) || rules.retracted.is_match(&simple) {
         return Vec::new();

@@ -47,7 +47,7 @@ fn furnished(home: &Path) -> MemoryStore {
     keep(&of("ada"), read_to("both", "3", summary(SummaryKey::WorkContext, "Works a lot. Likes it.")));
     keep(&of("phone"), read_to("both", "7", summary(SummaryKey::WorkContext, "Likes it! Is a nurse.")));
     keep(&of("phone"), read_to("phones", "5", summary(SummaryKey::TopOfMind, "A chess game.")));
-    let smoke = store.read(&of("phone"), NOW).unwrap().saying("Used to smoke").unwrap().id.clone();
+    let smoke = store.read(&of("phone"), NOW).unwrap().find_same("Used to smoke").unwrap().id.clone();
     let gone = Supersession { id: smoke, by: None, reason: SupersedeReason::Replaced };
     keep(&of("phone"), Changes { superseded: vec![gone], ..Changes::default() });
     store
@@ -82,7 +82,7 @@ fn check(store: &MemoryStore) {
     assert_eq!(text(SummaryKey::TopOfMind), "A chess game.");
     assert_eq!(document.learnt_up_to("both"), Some("3"));
     assert_eq!(document.learnt_up_to("phones"), Some("5"), "nothing is learnt twice");
-    let nurse = document.saying("Works as a nurse").unwrap();
+    let nurse = document.find_same("Works as a nurse").unwrap();
     assert_eq!(nurse.origin.as_ref().unwrap().quote.as_deref(), Some("Works as a nurse"));
     assert!(contents(store, &of("phone")).is_empty() && aside(store, &of("phone")).is_empty());
     assert!(store.read(&of("phone"), NOW).unwrap().summaries.is_empty());

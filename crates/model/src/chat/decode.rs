@@ -87,7 +87,7 @@ impl ChunkDecoder {
             self.push_piece(said, out)?;
         }
         think(thoughts, out);
-        self.speak(&words, out)?;
+        self.push_text(&words, out)?;
         for image in part.images.into_iter().flatten() {
             self.media.take_url(image["image_url"]["url"].as_str().unwrap_or_default(), out);
         }
@@ -98,7 +98,7 @@ impl ChunkDecoder {
         part.tool_calls.into_iter().flatten().try_for_each(|call| self.call(call))
     }
 
-    fn speak(&mut self, words: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn push_text(&mut self, words: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if words.is_empty() {
             return Ok(());
         }

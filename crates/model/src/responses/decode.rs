@@ -54,7 +54,7 @@ impl ItemDecoder {
     }
 
     /// Emits text of a message. Messages of one response, such as a commentary and the answer, are separate paragraphs.
-    fn speak(&mut self, at: u64, words: &str, out: &mut Vec<Delta>) {
+    fn push_text(&mut self, at: u64, words: &str, out: &mut Vec<Delta>) {
         if words.is_empty() {
             return;
         }
@@ -94,7 +94,7 @@ impl ItemDecoder {
                 let parts = item["content"].as_array();
                 self.refused |= parts.is_some_and(|parts| parts.iter().any(|part| part["type"] == "refusal"));
                 if !self.spoken.contains(&at) {
-                    self.speak(at, &item_texts(item).collect::<String>(), out);
+                    self.push_text(at, &item_texts(item).collect::<String>(), out);
                 }
             }
             "function_call" => {
@@ -200,7 +200,7 @@ impl ItemDecoder {
             }
             "response.output_item.done" => self.item_done(at, item, out),
             "response.output_text.done" if !self.spoken.contains(&at) => {
-                self.speak(at, text(event, "text"), out);
+                self.push_text(at, text(event, "text"), out);
                 Ok(())
             }
             "response.function_call_arguments.done" => {
@@ -226,10 +226,10 @@ impl ItemDecoder {
         out: &mut Vec<Delta>,
     ) -> Result<(), ModelError> {
         match kind {
-            "response.output_text.delta" => self.speak(at, delta, out),
+            "response.output_text.delta" => self.push_text(at, delta, out),
             "response.refusal.delta" => {
                 self.refused = true;
-                self.speak(at, delta, out);
+                self.push_text(at, delta, out);
             }
             "response.function_call_arguments.delta" => drop(self.call(at, event, delta)?),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {

@@ -199,7 +199,7 @@ impl Scan<'_> {
             if meta.is_dir() && depth < MAX_DEPTH && !self.is_skipped(&below, &name) {
                 self.enter(dir, &name, &below, depth + 1)?;
             } else if meta.is_file() || meta.is_symlink() {
-                self.add(dir, (&name, below), &meta);
+                self.add(dir, &name, below, &meta);
             }
             if self.snapshot.end.is_some() {
                 return Ok(());
@@ -214,7 +214,7 @@ impl Scan<'_> {
             || path == Path::new(ROOT).join(OUTPUTS).join(self.skipped)
     }
 
-    fn add(&mut self, dir: &Dir, (name, path): (&str, PathBuf), meta: &Metadata) {
+    fn add(&mut self, dir: &Dir, name: &str, path: PathBuf, meta: &Metadata) {
         if self.snapshot.files.len() >= MAX_SCANNED_FILES {
             self.snapshot.end = self.snapshot.files.keys().next_back().cloned();
             return;

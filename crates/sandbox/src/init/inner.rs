@@ -34,7 +34,7 @@ pub(super) fn main() -> i32 {
         Err(InitError(why)) => InitMessage::Failed(why),
     };
     // A reader that misses the message notices the closed socket.
-    i32::from(wire::say(&control, &word, None).is_err())
+    i32::from(wire::send(&control, &word, None).is_err())
 }
 
 fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
@@ -44,13 +44,13 @@ fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     sethostname(b"sandbox").ok();
     privileges::raise_open_files();
     if let Some(listener) = network(plan.net)? {
-        wire::say(control, &InitMessage::Listening, Some(listener.as_fd()))?;
+        wire::send(control, &InitMessage::Listening, Some(listener.as_fd()))?;
     }
     let proc = Proc::open().trying("opening /proc")?;
     root::build(&plan)?;
     give_up(&plan, proc)?;
     let children = reap::Children::monitor()?;
-    wire::say(control, &InitMessage::Ready, None)?;
+    wire::send(control, &InitMessage::Ready, None)?;
     let shell = start(&plan)?;
     reap::until_the_end(control, &children, &shell, &plan)
 }
@@ -62,8 +62,8 @@ fn die_with_parent() -> Result<(), InitError> {
 
 fn network(net: Net) -> Result<Option<TcpListener>, InitError> {
     if net != Net::Shared {
-        loopback::up().trying("switching the loopback on")?;
-        loopback::narrow();
+        loopback::enable().trying("switching the loopback on")?;
+        loopback::limit_buffers();
     }
     let listen = || TcpListener::bind(PROXY).trying("listening for the proxy");
     (net == Net::Served).then(listen).transpose()

@@ -18,7 +18,7 @@ const LOOPBACK: i32 = 1;
 const UP: u32 = 1;
 
 /// Enables the interface.
-pub(super) fn up() -> io::Result<()> {
+pub(super) fn enable() -> io::Result<()> {
     // Protocol 0 is the routing table.
     let route = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&route, &request(), SendFlags::empty())?;
@@ -29,7 +29,7 @@ pub(super) fn up() -> io::Result<()> {
 
 /// Limits the buffers of TCP connections in this namespace to those of other sockets, because they count as no
 /// process's memory. Best effort, because the settings may be read-only.
-pub(super) fn narrow() {
+pub(super) fn limit_buffers() {
     for name in ["tcp_rmem", "tcp_wmem"] {
         std::fs::write(format!("/proc/sys/net/ipv4/{name}"), "4096 65536 212992").ok();
     }

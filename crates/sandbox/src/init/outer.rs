@@ -25,7 +25,7 @@ pub(super) fn main(wish: &[&str]) -> i32 {
         Err(InitError(why)) => {
             // The second process does not exist to report the error. A failure of this report is ignored.
             if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
-                wire::say(&UnixStream::from(socket), &wire::InitMessage::Failed(why), None).ok();
+                wire::send(&UnixStream::from(socket), &wire::InitMessage::Failed(why), None).ok();
             }
             1
         }

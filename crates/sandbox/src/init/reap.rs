@@ -69,7 +69,7 @@ pub(super) fn until_the_end(
         }
         let [child, daemon] = ready.map(|fd| !fd.revents().is_empty());
         if daemon {
-            obey(control)?;
+            on_message(control)?;
         }
         if child {
             while !matches!(children.0.read_signal(), Ok(None) | Err(Errno::EAGAIN)) {}
@@ -92,7 +92,7 @@ pub(super) fn until_the_end(
 }
 
 /// Handles the daemon's messages. A closed socket means to end.
-fn obey(mut control: &UnixStream) -> Result<(), InitError> {
+fn on_message(mut control: &UnixStream) -> Result<(), InitError> {
     let mut words = [0; 16];
     let count = control.read(&mut words).trying("hearing the daemon")?;
     if count == 0 {

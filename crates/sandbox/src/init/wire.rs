@@ -98,7 +98,7 @@ pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, InitEr
 }
 
 /// Removes the first complete message from the received bytes; `None` if it is incomplete.
-pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitError> {
+pub(crate) fn take_message(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitError> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;
     if length > MAX_MESSAGE_BYTES {
@@ -111,7 +111,7 @@ pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitErro
 }
 
 /// Sends a message with an optional descriptor.
-pub(crate) fn say(
+pub(crate) fn send(
     to: &UnixStream,
     word: &InitMessage,
     with: Option<BorrowedFd<'_>>,
@@ -144,18 +144,18 @@ mod tests {
         bytes.extend(framed(&InitMessage::Memory).unwrap());
         assert_eq!(read::<InitMessage>(&bytes[..]).unwrap(), InitMessage::Exited(3));
         let mut buffer = bytes[..7].to_vec();
-        assert_eq!(take(&mut buffer).unwrap(), None);
+        assert_eq!(take_message(&mut buffer).unwrap(), None);
         buffer.extend(&bytes[7..]);
-        assert_eq!(take(&mut buffer).unwrap(), Some(InitMessage::Exited(3)));
-        assert_eq!(take(&mut buffer).unwrap(), Some(InitMessage::Memory));
-        assert_eq!((take(&mut buffer).unwrap(), buffer), (None, Vec::new()));
+        assert_eq!(take_message(&mut buffer).unwrap(), Some(InitMessage::Exited(3)));
+        assert_eq!(take_message(&mut buffer).unwrap(), Some(InitMessage::Memory));
+        assert_eq!((take_message(&mut buffer).unwrap(), buffer), (None, Vec::new()));
     }
 
     #[test]
     fn garbage_and_giants_are_refused() {
         for bytes in [&b"\xff\xff\xff\xff"[..], b"\x02\0\0\0{}", b"\x01\0\0\0\xff"] {
             assert!(read::<InitMessage>(bytes).is_err(), "{bytes:?}");
-            assert!(take(&mut bytes.to_vec()).is_err(), "{bytes:?}");
+            assert!(take_message(&mut bytes.to_vec()).is_err(), "{bytes:?}");
         }
         assert!(read::<InitMessage>(&b"\x05\0\0\0{}"[..]).is_err());
     }

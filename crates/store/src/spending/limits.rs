@@ -79,7 +79,7 @@ impl Db {
         &self,
         limits: Vec<BudgetLimit>,
     ) -> Result<Vec<BudgetStanding>, StoreError> {
-        self.read_much(limits, |limits, tx| Box::pin(standings(tx, limits))).await
+        self.read_much(limits, |limits, tx| Box::pin(read_standings(tx, limits))).await
     }
 
     /// Records that people were warned that little of a budget is left; returns whether that is new.
@@ -89,7 +89,7 @@ impl Db {
     }
 }
 
-pub(super) async fn standings(
+pub(super) async fn read_standings(
     tx: &mut Tx<'_>,
     limits: &[BudgetLimit],
 ) -> Result<Vec<BudgetStanding>, StoreError> {

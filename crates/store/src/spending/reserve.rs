@@ -96,7 +96,7 @@ impl Db {
     pub async fn reservable(&self, reservation: &Reservation) -> Result<ReserveOutcome, StoreError> {
         self.read(reservation, |reservation, tx| {
             Box::pin(async move {
-                let standings = limits::standings(tx, &reservation.limits).await?;
+                let standings = limits::read_standings(tx, &reservation.limits).await?;
                 let of = |standing: BudgetStanding| (standing.spent, standing.reserved);
                 Ok(choose(reservation, &standings.into_iter().map(of).collect::<Vec<_>>()).0)
             })
@@ -151,11 +151,11 @@ impl CallOffer {
     /// Returns the amount of a budget that it needs with a reply of `least` tokens; none if that cannot be counted.
     #[must_use]
     pub fn needs(&self, unit: &BudgetUnit, least: i64) -> Option<i64> {
-        self.amounts(unit).map(|_| self.takes(unit, least.min(self.output)))
+        self.amounts(unit).map(|_| self.cost(unit, least.min(self.output)))
     }
 
     /// Returns the amount that the offer takes of a budget with a reply of `output` tokens.
-    fn takes(&self, unit: &BudgetUnit, output: i64) -> i64 {
+    fn cost(&self, unit: &BudgetUnit, output: i64) -> i64 {
         let Some((prompt, reply)) = self.amounts(unit) else { return i64::MAX };
         let share = match self.output {
             0 => 0,
@@ -188,9 +188,9 @@ async fn reserve(
 /// Chooses an offer, by the spent and the reserved amount of each limit. The cheaper one is chosen from its share on,
 /// and where the other one is too dear.
 fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (ReserveOutcome, &'r CallOffer) {
-    let own = || (judge(reservation, &reservation.offer, standings, false), &reservation.offer);
+    let own = || (decide(reservation, &reservation.offer, standings, false), &reservation.offer);
     let Some((cheaper, from)) = &reservation.cheaper else { return own() };
-    let other = || (judge(reservation, cheaper, standings, true), cheaper);
+    let other = || (decide(reservation, cheaper, standings, true), cheaper);
     let passes = |(limit, (spent, _)): (&BudgetLimit, &(i64, i64))| {
         i128::from(*spent) * 1000 >= i128::from(limit.limit) * i128::from(*from)
     };
@@ -222,7 +222,7 @@ fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (Reserv
 }
 
 /// Judges whether an offer can be taken.
-fn judge(
+fn decide(
     reservation: &Reservation,
     offer: &CallOffer,
     standings: &[(i64, i64)],
@@ -248,7 +248,7 @@ fn judge(
     let output = all().map(|(_, (limit, (spent, _)))| affordable(limit, *spent)).min();
     let output = output.unwrap_or(offer.output);
     let mut busy = all().filter(|(_, (limit, (spent, reserved)))| {
-        offer.takes(&limit.unit, output).saturating_add(*reserved) > limit.limit - spent
+        offer.cost(&limit.unit, output).saturating_add(*reserved) > limit.limit - spent
     });
     match busy.next() {
         Some((place, _)) => ReserveOutcome::Busy(place),
@@ -287,11 +287,11 @@ async fn keep(
     let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
     let money = BudgetUnit::Money(currency.to_owned());
     let (prompt, most) = match &offer.cost {
-        Some(cost) => (cost.input, offer.takes(&money, output)),
+        Some(cost) => (cost.input, offer.cost(&money, output)),
         None => (0, 0),
     };
     let insert = insert.bind(clock::day(call.at)).bind(offer.input);
-    let insert = insert.bind(offer.takes(&BudgetUnit::Tokens, output)).bind(prompt).bind(most);
+    let insert = insert.bind(offer.cost(&BudgetUnit::Tokens, output)).bind(prompt).bind(most);
     insert.execute(tx).await.map(drop)
 }
 

@@ -5,7 +5,7 @@ use crate::{
 use pudu_base::UserId;
 use pudu_store::{
     Db, Deletion, Identity, JoinCode, Learning, LearningReader, MemoryMerge, NewTurn, Paired, PartedPerson,
-    RecallLimits, RecallScope, Spender, ThreadQuery, TurnId, alone,
+    RecallLimits, RecallScope, Spender, ThreadQuery, TurnId, unpaired_user,
 };
 
 fn identity(account: &str, person: &str, at: i64) -> Identity {
@@ -54,7 +54,7 @@ async fn join_to(db: &Db, shows: &str, issuer: &str, user: &UserId) -> bool {
     let is = |person: &str| Identity { user: user.clone(), ..identity("slack", person, NOW) };
     let hash = format!("{shows}-{issuer}");
     db.offer_join(JoinCode { issuer: issuer.into(), ..code(&hash) }).await.unwrap();
-    db.join(&hash, is(shows), is(issuer), Some(alone("slack", shows)), shows).await.unwrap()
+    db.join(&hash, is(shows), is(issuer), Some(unpaired_user("slack", shows)), shows).await.unwrap()
 }
 
 async fn who_is(db: &Db) -> Vec<(String, UserId)> {
@@ -62,7 +62,7 @@ async fn who_is(db: &Db) -> Vec<(String, UserId)> {
 }
 
 pub(crate) async fn who_parts_leaves_nobody_behind_who_is_them_or_came_by_them(db: Db) {
-    let me = |person: &str| alone("slack", person);
+    let me = |person: &str| unpaired_user("slack", person);
     let is = |person: &str, user: &str| (person.to_owned(), me(user));
     // Whoever showed it goes alone.
     assert!(join_to(&db, "ada", "bob", &me("bob")).await);
@@ -95,7 +95,7 @@ pub(crate) async fn who_parts_leaves_nobody_behind_who_is_them_or_came_by_them(d
 }
 
 pub(crate) async fn who_parts_takes_their_memory_back_before_it_is_merged(db: Db) {
-    let me = |person: &str| alone("slack", person);
+    let me = |person: &str| unpaired_user("slack", person);
     for who in ["ada", "bob"] {
         assert!(join_to(&db, "ada", "bob", &me("bob")).await);
         let waits = MemoryMerge { source: me("ada"), target: me("bob") };
@@ -106,7 +106,7 @@ pub(crate) async fn who_parts_takes_their_memory_back_before_it_is_merged(db: Db
 }
 
 pub(crate) async fn a_code_ends_when_its_owner_becomes_somebody_else(db: Db) {
-    let me = |person: &str| alone("slack", person);
+    let me = |person: &str| unpaired_user("slack", person);
     let offers = async |issuer: &str, hash: &str| {
         db.offer_join(JoinCode { issuer: issuer.into(), ..code(hash) }).await.unwrap();
     };

@@ -35,7 +35,7 @@ fn check(channel: &str, fields: &Value, words: &str, expected: &[PointedAt]) {
 
 fn piece(kind: PointedKind, author: &str, text: &str) -> PointedAt {
     let author = Some(author).filter(|author| !author.is_empty());
-    PointedAt { at: made("1000000000000000000"), ..PointedAt::of_text(kind, text).by(author) }
+    PointedAt { at: id_time("1000000000000000000"), ..PointedAt::of_text(kind, text).by(author) }
 }
 
 fn log(channel: &str, message: &str) -> (Value, Attachment) {

@@ -232,7 +232,7 @@ async fn words_that_were_forgotten_while_somebody_read_them_are_not_found_again(
 #[tokio::test]
 async fn a_run_that_ends_after_its_person_became_another_user_is_learnt_for_that_one() {
     let scene = Scene::new().await;
-    let (was, ada) = (alone("slack", "U1"), UserId::from_raw("ada").unwrap());
+    let (was, ada) = (unpaired_user("slack", "U1"), UserId::from_raw("ada").unwrap());
     scene.db.identify(identity("U1", &ada)).await.unwrap();
     asks(&scene.one, "r2", ("U1", &was), None, "I like tea.").await;
     assert_eq!(scene.db.learnings_of(&was).await.unwrap(), []);
@@ -245,7 +245,7 @@ async fn who_has_memory_off_is_not_read_in_a_room_either() {
     let room = UserId::from_raw("room").unwrap();
     for shared in [false, true] {
         let scene = Scene::of(shared).await;
-        let bob = if shared { UserId::local() } else { alone("slack", "U2") };
+        let bob = if shared { UserId::local() } else { unpaired_user("slack", "U2") };
         let ada = UserId::from_raw("ada").unwrap();
         scene.db.identify(identity("U1", &ada)).await.unwrap();
         scene.db.set_memory_off(&bob, true).await.unwrap();
@@ -262,7 +262,7 @@ async fn who_has_memory_off_is_not_read_in_a_room_either() {
 #[tokio::test]
 async fn who_parts_before_their_memory_is_merged_keeps_it() {
     let scene = Scene::new().await;
-    let (ada, bob) = (alone("slack", "U1"), alone("slack", "U2"));
+    let (ada, bob) = (unpaired_user("slack", "U1"), unpaired_user("slack", "U2"));
     let of = |user: &UserId| MemoryOf { user: user.clone(), agent: None };
     scene.one.memories().remember(&of(&ada), "Likes tea", "U1", "Ada").await.unwrap();
     let code = JoinCode {

@@ -94,7 +94,7 @@ impl Frames {
         let id = self.model_task.take().unwrap_or_else(|| self.next_task());
         self.node_ends(&id, MODEL, reply);
         if self.modes.events {
-            let (output, model) = (message::whole(reply, None), self.model.clone());
+            let (output, model) = (message::to_json(reply, None), self.model.clone());
             let call = EventOf::Call(MODEL, &id, &model);
             self.event("on_chat_model_end", &call, &json!({ "output": output }));
             let node = EventOf::Node(MODEL, &id);
@@ -119,7 +119,7 @@ impl Frames {
         let Message::Tool(told) = result else { return };
         self.node_ends(told.call.as_str(), TOOLS, result);
         if self.modes.events {
-            let (output, task) = (message::whole(result, None), told.call.as_str());
+            let (output, task) = (message::to_json(result, None), told.call.as_str());
             let call = EventOf::Call(TOOLS, task, &told.tool);
             self.event("on_tool_end", &call, &json!({ "output": output, "tool_call_id": told.call }));
             let node = EventOf::Node(TOOLS, task);
@@ -178,7 +178,7 @@ impl Frames {
 
     fn node_ends(&mut self, id: &str, node: &str, message: &Message) {
         if self.watches_tasks() {
-            let result = json!({ "messages": [message::whole(message, None)] });
+            let result = json!({ "messages": [message::to_json(message, None)] });
             let told = json!({ "id": id, "name": node, "error": null, "result": result, "interrupts": [] });
             self.task("task_result", &told);
         }

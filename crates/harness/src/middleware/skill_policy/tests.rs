@@ -39,7 +39,7 @@ fn secrets_are_lent_to_a_skill_that_was_asked_for_or_says_that_reading_is_enough
     let lent = |updates: Vec<Update>| {
         let state = ThreadState::fold(updates);
         let run_state = RunState::new("t".into(), "r".into(), 0, state, Arc::new(Replay::default()));
-        SkillPolicy::new(skills.clone(), Some("1".into())).lends(&run_state)
+        SkillPolicy::new(skills.clone(), Some("1".into())).secret_names(&run_state)
     };
     assert_eq!(lent(vec![human("1", "hello")]), [""; 0]);
     assert_eq!(lent(vec![human("1", "/mail send it")]), ["MAIL_KEY"]);
