@@ -172,6 +172,8 @@ impl World {
             oracle.room(platform.name(), &room);
             chats.push(chat(room, members.iter().map(|(person, _)| *person).collect()));
         }
+        // A model call that ends with a task settles what it may have spent; one that ends with a process does not.
+        house.in_its_own_process();
         house.start();
         let random = fastrand::Rng::with_seed(seed);
         let world = Self {

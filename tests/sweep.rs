@@ -113,6 +113,7 @@ async fn sweep(wire: Wire) {
     let rounds = std::env::var("PUDU_SWEEP_ROUNDS").map_or(2, |rounds| rounds.parse().unwrap());
     let mut house = wires::build(wire, SILENCE, REST).await;
     script(&house);
+    house.in_its_own_process();
     house.start();
     let (mut cells, mut wrong) = (Vec::new(), Vec::new());
     for n in 0..rounds {
@@ -151,6 +152,7 @@ async fn play(house: &mut House, round: &[(Cell, Talker)]) -> Vec<String> {
     });
     streaming.await.unwrap_or_else(|timeout| panic!("{timeout}"));
     house.kill();
+    house.in_its_own_process();
     house.start();
     wrong.extend(all_wrong(&killed).await);
     wrong

@@ -137,22 +137,29 @@ impl Inside {
     }
 }
 
-/// Drops all tasks of a runtime as if at one moment: none runs on that sees another one gone, as would happen while two
-/// threads drop and run them. So all threads but one are held, and that one drops the tasks.
+/// Drops all tasks of a runtime as if at one moment: none runs on that sees another one gone. So all threads are held until
+/// the runtime takes no more tasks, and then one of them drops the tasks.
 fn crash(runtime: Runtime, late: Instant) {
-    let tasks = runtime.metrics();
-    let (hold, held) = std_mpsc::channel();
-    let (release, released) = std_mpsc::channel::<()>();
-    const { assert!(WORKERS == 2, "one thread is held") };
-    runtime.spawn(async move {
-        hold.send(()).ok();
-        released.recv().ok();
-    });
-    held.recv_timeout(late.saturating_duration_since(Instant::now())).ok();
-    let ending =
-        thread::spawn(move || runtime.shutdown_timeout(late.saturating_duration_since(Instant::now())));
+    let (tasks, handle) = (runtime.metrics(), runtime.handle().clone());
+    let rest = move || late.saturating_duration_since(Instant::now());
+    let mut releases = Vec::new();
+    for _ in 0..WORKERS {
+        let (hold, held) = std_mpsc::channel();
+        let (release, released) = std_mpsc::channel::<()>();
+        runtime.spawn(async move {
+            hold.send(()).ok();
+            released.recv().ok();
+        });
+        held.recv_timeout(rest()).ok();
+        releases.push(release);
+    }
+    let ending = thread::spawn(move || runtime.shutdown_timeout(rest()));
+    // A runtime that is shut down drops a task at once.
+    wait(late, || handle.spawn(std::future::pending::<()>()).is_finished());
+    const { assert!(WORKERS == 2, "all threads but one stay held") };
+    drop(releases.pop());
     wait(late, || tasks.num_alive_tasks() <= 1);
-    drop(release);
+    drop(releases);
     ending.join().unwrap();
 }
 
@@ -171,6 +178,8 @@ fn runtime(log: &Dispatch, file: &Arc<File>, secrets: &SecretScope) -> Runtime {
     let (log, file, secrets) = (log.clone(), file.clone(), secrets.clone());
     Builder::new_multi_thread()
         .worker_threads(WORKERS)
+        // A thread sees after each task that its runtime is shut down.
+        .event_interval(1)
         .thread_name("daemon")
         .enable_all()
         .on_thread_start(move || {

@@ -97,12 +97,12 @@ impl ThreadPlace {
 }
 
 impl RunRegistry {
-    /// Adds a run; with `alone` only if no other run of its thread works or waits to.
-    pub(crate) fn open(&self, live: LiveRun, alone: bool) -> Result<(), LiveRun> {
+    /// Adds a run; with `alone` only if no other run of its thread works or waits to, or else returns that run's id.
+    pub(crate) fn open(&self, live: LiveRun, alone: bool) -> Result<(), RunId> {
         let mut runs = self.lock();
         let RegisteredRuns { working, by_thread, .. } = &mut *runs;
         let of_thread = by_thread.entry(live.thread.clone()).or_default();
-        if let Some(other) = of_thread.first().filter(|_| alone).and_then(|other| working.get(other)) {
+        if let Some(other) = of_thread.first().filter(|other| alone && working.contains_key(*other)) {
             return Err(other.clone());
         }
         of_thread.push(live.run.clone());
@@ -261,10 +261,10 @@ mod tests {
     fn who_wants_a_thread_alone_gets_it_only_if_nobody_is_there() {
         let runs = RunRegistry::default();
         runs.open(live("a", "t"), true).unwrap();
-        assert_eq!(runs.open(live("b", "t"), true).unwrap_err().run, "a".into());
+        assert_eq!(runs.open(live("b", "t"), true).unwrap_err(), "a".into());
         runs.open(live("b", "t"), false).unwrap();
         runs.close(&"a".into());
-        assert_eq!(runs.open(live("c", "t"), true).unwrap_err().run, "b".into());
+        assert_eq!(runs.open(live("c", "t"), true).unwrap_err(), "b".into());
         runs.withdraw(&"b".into());
         runs.open(live("c", "t"), true).unwrap();
         assert_eq!(

@@ -134,7 +134,7 @@ impl Client {
             return Err(SubmitError::Full);
         }
         if let Err(other) = self.0.runs.open(live.clone(), multitask == Multitask::Reject) {
-            return Err(SubmitError::Busy(other.run));
+            return Err(SubmitError::Busy(other));
         }
         let new = NewClientRun {
             id: task.run.clone(),
@@ -250,7 +250,7 @@ impl Client {
         thread: &ThreadId,
         change: impl FnOnce(&mut RunState) + Send + 'static,
     ) -> Result<Seq, SubmitError> {
-        let live = self.open_alone(thread).map_err(|other| SubmitError::Busy(other.run))?;
+        let live = self.open_alone(thread).map_err(SubmitError::Busy)?;
         let (client, thread, run) = (self.clone(), thread.clone(), live.run.clone());
         let changed = self.in_turn(live, async move { client.change(thread, run, change).await }).await?;
         changed.map_err(|error| StoreError::Unavailable(error.to_string()).into())
@@ -296,7 +296,7 @@ impl Client {
     }
 
     /// Opens a run that asks no model, on a thread on which no run works.
-    fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, LiveRun> {
+    fn open_alone(&self, thread: &ThreadId) -> Result<LiveRun, RunId> {
         let live = live(&RunTask::new(thread.clone(), RunId::fresh()), Control::default());
         self.0.runs.open(live.clone(), true).map(|()| live)
     }

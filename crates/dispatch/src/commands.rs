@@ -27,7 +27,8 @@ mod usage;
 
 pub use crate::view::compacted;
 pub(crate) use context::{
-    ActivityState, CommandAnswer, CommandContext, ConversationActivity, LiveConversation, StoppedWork,
+    ActivityState, CommandAnswer, CommandContext, ConversationActivity, GoalClearing, LiveConversation,
+    StoppedWork,
 };
 pub use on_thread::{ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply, choices, on_thread};
 

@@ -3,8 +3,8 @@
 use super::{
     command::SlashCommand,
     commands::{
-        self, ActivityState, CommandAnswer, CommandContext, ConversationActivity, LiveConversation,
-        StoppedWork,
+        self, ActivityState, CommandAnswer, CommandContext, ConversationActivity, GoalClearing,
+        LiveConversation, StoppedWork,
     },
     conversation::{ConversationActor, compacts},
     input, reply,
@@ -39,10 +39,7 @@ impl LiveConversation for ConversationActor {
     }
 
     /// A run that works towards the goal ends with its next answer, also after a restart.
-    fn clear_goal<'a>(
-        &'a mut self,
-        thread: Option<&'a ThreadId>,
-    ) -> BoxFuture<'a, BoxFuture<'static, Result<(), StoreError>>> {
+    fn clear_goal<'a>(&'a mut self, thread: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing> {
         Box::pin(async move {
             let shared = &self.scope.shared;
             for waiting in &mut self.waiting {
@@ -53,12 +50,12 @@ impl LiveConversation for ConversationActor {
             if let Some(running) = self.running.as_ref().filter(|running| running.works()) {
                 let dropped = shared.db.drop_goal(&running.turn).await;
                 let dropped = dropped.inspect(|()| running.control.steering.drop_goal());
-                return Box::pin(std::future::ready(dropped)) as BoxFuture<'static, _>;
+                return GoalClearing(Box::pin(std::future::ready(dropped)));
             }
-            match thread {
+            GoalClearing(match thread {
                 Some(thread) => shared.client.clear_goal(thread),
                 None => Box::pin(std::future::ready(Ok(()))),
-            }
+            })
         })
     }
 

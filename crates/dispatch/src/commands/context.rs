@@ -33,16 +33,16 @@ pub(crate) trait LiveConversation: Send + Sync {
     /// Stops the run and drops waiting messages.
     fn stop(&mut self) -> BoxFuture<'_, Result<StoppedWork, StoreError>>;
 
-    /// Clears the goal, also that of a waiting message. The inner future may wait for a run; it needs no actor.
-    fn clear_goal<'a>(
-        &'a mut self,
-        thread: Option<&'a ThreadId>,
-    ) -> BoxFuture<'a, BoxFuture<'static, Result<(), StoreError>>>;
+    /// Clears the goal, also that of a waiting message.
+    fn clear_goal<'a>(&'a mut self, thread: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing>;
 
     /// Stops the run and returns the thread of the next conversation. On the HTTP API, that is another conversation, to
     /// which the address of `inbound` is changed.
     fn begin_anew<'a>(&'a mut self, inbound: &'a mut Inbound) -> BoxFuture<'a, ThreadId>;
 }
+
+/// The end of a goal. It may wait for a run, beside the conversation.
+pub(crate) struct GoalClearing(pub(crate) BoxFuture<'static, Result<(), StoreError>>);
 
 /// Current activity of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

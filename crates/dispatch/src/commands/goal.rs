@@ -41,7 +41,7 @@ async fn clear(context: &mut CommandContext<'_>, language: Language) -> CommandA
     let thread = context.thread().await;
     let cleared = context.live.clear_goal(thread.as_ref()).await;
     CommandAnswer::Later(Box::pin(async move {
-        let text = match cleared.await {
+        let text = match cleared.0.await {
             Ok(()) => language.goal_cleared().to_owned(),
             Err(error) => not_stored(language, &error),
         };

@@ -2,7 +2,8 @@
 //! of the thread.
 
 use super::{
-    ActivityState, CommandAnswer, CommandContext, ConversationActivity, LiveConversation, StoppedWork,
+    ActivityState, CommandAnswer, CommandContext, ConversationActivity, GoalClearing, LiveConversation,
+    StoppedWork,
 };
 use crate::{
     Account, AccountRules, Shared, agent, bus::conceal, command::SlashCommand, scope::ConversationScope,
@@ -192,11 +193,8 @@ impl LiveConversation for LiveThread<'_> {
         })
     }
 
-    fn clear_goal<'a>(
-        &'a mut self,
-        _: Option<&'a ThreadId>,
-    ) -> BoxFuture<'a, BoxFuture<'static, Result<(), StoreError>>> {
-        Box::pin(std::future::ready(self.shared.client.clear_goal(&self.thread)))
+    fn clear_goal<'a>(&'a mut self, _: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing> {
+        Box::pin(std::future::ready(GoalClearing(self.shared.client.clear_goal(&self.thread))))
     }
 
     /// The run on the old thread goes on: another page may follow it.

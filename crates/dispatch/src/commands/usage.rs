@@ -38,12 +38,12 @@ async fn text(
 ) -> Result<String, StoreError> {
     let is_room = spender.room.is_some();
     let mut lines = match context.thread().await {
-        Some(thread) => spent(&context.db(), &thread, language).await?,
+        Some(thread) => spent(context.db(), &thread, language).await?,
         None => vec![language.no_conversation().to_owned()],
     };
     let mut states = context.client().budgets(&spender).await?;
     match spender.room {
-        None => lines.extend(today(&context.db(), language, spender.user).await?),
+        None => lines.extend(today(context.db(), language, spender.user).await?),
         Some(_) => states.retain(|state| state.rule.scope == BudgetScope::Room),
     }
     if !states.is_empty() {

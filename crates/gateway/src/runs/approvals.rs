@@ -141,9 +141,7 @@ impl ListedApproval {
             asked_at: iso(asked.asked),
             deadline: iso(asked.deadline),
             status,
-            decided_by: decision
-                .and_then(|decision| decision.by.as_deref())
-                .map(|by| names.named(by).to_string()),
+            decided_by: decision.and_then(|decision| decision.by.as_deref()).map(|by| names.named(by)),
             decided_at: decision.map(|decision| iso(decision.at)),
         }
     }

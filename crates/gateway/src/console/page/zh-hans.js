@@ -73,7 +73,6 @@ export const CHINESE = {
   'Ask for a skill by its name': '按名称调用技能',
   'Working on {0}…': '正在处理 {0}…',
   'Save {0}': '保存 {0}',
-  'Skills': '技能',
 
   // Model, mode, agent.
   'Model': '模型',
@@ -92,10 +91,6 @@ export const CHINESE = {
   'Agent: {0}': '智能体：{0}',
   'Does everything': '什么都能做',
   'The agent of this conversation': '本对话的智能体',
-  'there is no model {0}': '没有名为 {0} 的模型',
-  'there is no agent {0}': '没有名为 {0} 的智能体',
-  'there are no other agents here': '这里没有其他智能体',
-  'a conversation keeps its agent: begin a new one with /new': '对话开始后不能更换智能体：请用 /new 开始新对话',
   'No language model is set up yet, so I only echo and call tools. The terminal in which pudu runs says how to add one.': '还没有配置语言模型，所以我只会复述和调用工具。运行 pudu 的终端里写着如何添加模型。',
 
   // What is said, and what went wrong.
@@ -112,15 +107,7 @@ export const CHINESE = {
   'There is no such conversation.': '没有这个对话。',
   'This conversation could not be loaded: {0}.': '无法加载本对话：{0}。',
   'The page could not be loaded: {0}.': '无法加载页面：{0}。',
-  'there is no answer to make anew yet': '还没有可以重新生成的回答',
-  'nothing was used in this conversation yet': '本对话还没有用量',
-  'there is nothing to summarize yet': '还没有可以总结的内容',
   'Summarizing the conversation…': '正在总结对话…',
-  'Summarized: the agent goes on from a summary of what was said.': '已总结：智能体会根据总结继续。',
-  'The conversation is short enough as it is.': '对话已经足够短，无需总结。',
-  'there is no goal yet: write /goal and what is to be reached': '还没有目标：请在 /goal 后面写上想要的结果',
-  'The goal is cleared.': '目标已取消。',
-  'There is no goal: write /goal and what is to be reached.': '当前没有目标：请在 /goal 后面写上想要的结果。',
   'Clear the goal': '取消目标',
   'An approval is needed: {0}': '需要审批：{0}',
   'Answer complete: {0}': '回答完毕：{0}',
