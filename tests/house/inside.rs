@@ -138,9 +138,9 @@ impl Inside {
 }
 
 /// Drops all tasks of a runtime as if at one moment: none runs on that sees another one gone. So all threads are held until
-/// the runtime takes no more tasks, and then one of them drops the tasks.
+/// the runtime is shut down, and then one of them drops the tasks. Its threads end soon after.
 fn crash(runtime: Runtime, late: Instant) {
-    let (tasks, handle) = (runtime.metrics(), runtime.handle().clone());
+    let tasks = runtime.metrics();
     let rest = move || late.saturating_duration_since(Instant::now());
     let mut releases = Vec::new();
     for _ in 0..WORKERS {
@@ -153,14 +153,10 @@ fn crash(runtime: Runtime, late: Instant) {
         held.recv_timeout(rest()).ok();
         releases.push(release);
     }
-    let ending = thread::spawn(move || runtime.shutdown_timeout(rest()));
-    // A runtime that is shut down drops a task at once.
-    wait(late, || handle.spawn(std::future::pending::<()>()).is_finished());
+    runtime.shutdown_background();
     const { assert!(WORKERS == 2, "all threads but one stay held") };
     drop(releases.pop());
     wait(late, || tasks.num_alive_tasks() <= 1);
-    drop(releases);
-    ending.join().unwrap();
 }
 
 #[expect(clippy::disallowed_methods, reason = "threads that have no handle are waited for")]
