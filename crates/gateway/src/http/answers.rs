@@ -13,11 +13,11 @@ use serde::Serialize;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Done")]
 pub(crate) struct Confirmation {
-    /// Whether it was done: always true.
-    success: bool,
     /// Description of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    /// Whether it was done: always true.
+    success: bool,
 }
 
 impl Confirmation {
