@@ -13,7 +13,7 @@ use super::{
 use crate::bus::InboxItem;
 use pudu_channels::{FinalView, Inbound};
 use pudu_client::{
-    base::{BoxFuture, Message, ThreadId},
+    base::{BoxFuture, ThreadId},
     store::StoreError,
 };
 
@@ -116,7 +116,7 @@ impl ConversationActor {
         }
         let record = self.scope.record().await;
         let asked = match &record {
-            Some(record) => self.asked(&record.thread).await,
+            Some(record) => self.scope.shared.is_asked(&record.thread).await,
             None => false,
         };
         if asked {
@@ -125,12 +125,6 @@ impl ConversationActor {
             let text = self.scope.language(&arrival.inbound).nothing_to_retry();
             self.answer(arrival, text);
         }
-    }
-
-    /// Returns whether a question was asked in this thread.
-    async fn asked(&self, thread: &ThreadId) -> bool {
-        let state = self.scope.shared.client.state(thread).await.unwrap_or_default();
-        state.messages.values().any(|message| matches!(**message, Message::Human(_)))
     }
 
     /// Summarises the conversation so far: behind a reply that is on its way, and not while a run works or something

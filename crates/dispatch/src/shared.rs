@@ -10,7 +10,11 @@ use crate::{
     links::Links,
 };
 use pudu_channels::Inbound;
-use pudu_client::{Client, base::UserId, store::Db};
+use pudu_client::{
+    Client,
+    base::{Message, ThreadId, UserId},
+    store::Db,
+};
 use pudu_config::{HotConfig, Transcription, UnpairedPeople, Uploads};
 use pudu_people::Users;
 use std::{
@@ -131,6 +135,12 @@ impl Shared {
             true => self.user(&address.account, &sender.id),
             false => UserId::room(&address.account, &address.chat),
         }
+    }
+
+    /// Returns whether a question was asked on a thread.
+    pub(super) async fn is_asked(&self, thread: &ThreadId) -> bool {
+        let state = self.client.state(thread).await.unwrap_or_default();
+        state.messages.values().any(|message| matches!(**message, Message::Human(_)))
     }
 
     /// Transfers the data that an account takes over. Memories, which may be in use just now, follow in the background.

@@ -1,4 +1,4 @@
-//! The record of runs, whoever asks for them: chats and clients of the API. A run belongs to the process that works on
+//! The record of runs, those of chats and those of clients of the API. A run belongs to the process that works on
 //! it; a process that starts takes over the unfinished runs of the one before.
 
 use crate::{

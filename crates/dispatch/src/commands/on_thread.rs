@@ -6,12 +6,15 @@ use super::{
     StoppedWork,
 };
 use crate::{
-    Account, AccountRules, Shared, agent, bus::conceal, command::SlashCommand, scope::ConversationScope,
+    Account, AccountRules, Shared, agent,
+    bus::{STORE_TIMEOUT, conceal},
+    command::SlashCommand,
+    scope::ConversationScope,
 };
 use pudu_channels::{Address, EventKey, FinalView, Inbound, InboundKind, Sender};
 use pudu_client::{
     Authoring,
-    base::{BoxFuture, Message, MessageId, Thinking, ThreadId, UserId},
+    base::{BoxFuture, MessageId, Thinking, ThreadId, UserId},
     store::{CancelAction, StoreError},
     wire::thread::API_ACCOUNT,
 };
@@ -94,7 +97,7 @@ pub async fn on_thread(shared: &Arc<Shared>, caller: &ThreadCaller, text: &str) 
         CommandAnswer::Retry | CommandAnswer::Compact if !shared.client.live_runs(&thread).is_empty() => {
             ThreadAnswer::text(caller.language.thread_busy().to_owned())
         }
-        CommandAnswer::Retry => match is_asked(shared, &thread).await {
+        CommandAnswer::Retry => match shared.is_asked(&thread).await {
             true => ThreadAnswer::Retry,
             false => ThreadAnswer::text(caller.language.nothing_to_retry().to_owned()),
         },
@@ -104,22 +107,22 @@ pub async fn on_thread(shared: &Arc<Shared>, caller: &ThreadCaller, text: &str) 
 }
 
 /// Returns people's choices for the runs of a thread.
-pub async fn choices(shared: &Arc<Shared>, caller: &ThreadCaller) -> ThreadChoices {
-    let scope = caller.scope(shared);
-    let Some(record) = scope.record().await else { return ThreadChoices::default() };
-    let session = scope.session(&caller.inbound("")).await;
+///
+/// # Errors
+/// When the store does not answer in time.
+pub async fn choices(shared: &Arc<Shared>, caller: &ThreadCaller) -> Result<ThreadChoices, StoreError> {
+    let db = shared.db.within(STORE_TIMEOUT);
+    let Some(record) = db.conversation(&caller.address().key()).await? else {
+        return Ok(ThreadChoices::default());
+    };
+    let (scope, inbound, chosen) = (caller.scope(shared), caller.inbound(""), record.agent.as_deref());
+    let session = agent::settle(shared, &scope.account, &scope.key, chosen, &inbound).await;
     let thinking = record.thinking.as_deref().and_then(Thinking::parse);
     let authoring = match session.authoring {
         authoring @ (Authoring::New(_) | Authoring::Lead) => authoring,
         _ => Authoring::Nothing,
     };
-    ThreadChoices { model: record.model, thinking, agent: session.agent, authoring }
-}
-
-/// Returns whether a question was asked on a thread.
-async fn is_asked(shared: &Shared, thread: &ThreadId) -> bool {
-    let state = shared.client.state(thread).await.unwrap_or_default();
-    state.messages.values().any(|message| matches!(**message, Message::Human(_)))
+    Ok(ThreadChoices { model: record.model, thinking, agent: session.agent, authoring })
 }
 
 impl ThreadAnswer {
@@ -197,7 +200,7 @@ impl LiveConversation for LiveThread<'_> {
         Box::pin(std::future::ready(GoalClearing(self.shared.client.clear_goal(&self.thread))))
     }
 
-    /// The run on the old thread goes on: another page may follow it.
+    /// The run on the old thread continues: another page may follow it.
     fn begin_anew<'a>(&'a mut self, inbound: &'a mut Inbound) -> BoxFuture<'a, ThreadId> {
         self.thread = ThreadId::fresh();
         inbound.address.chat = self.thread.to_string();

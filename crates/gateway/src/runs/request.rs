@@ -92,7 +92,7 @@ pub(crate) async fn read(
     let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
         options().map_err(|(status, why)| ApiError::new(status, why))?;
     let caller_on_thread = caller.on_thread(gateway, thread.clone(), None)?;
-    let stored_choices = commands::choices(&gateway.0.shared, &caller_on_thread).await;
+    let stored_choices = commands::choices(&gateway.0.shared, &caller_on_thread).await?;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
         return Err(ApiError::forbidden("only an administrator makes agents for everybody"));

@@ -140,7 +140,7 @@ pub(crate) async fn run(
         ThreadAnswer::Retry => run_id = Some(repeat(&gateway, &caller, &context).await?),
         ThreadAnswer::Compact => view.text = compact(&gateway, &caller).await?,
     }
-    let settings = commands::choices(shared, &caller).await.into();
+    let settings = commands::choices(shared, &caller).await?.into();
     Ok(Scrubbed(SlashCommandAnswer {
         thread_id: caller.thread,
         is_message,
@@ -157,7 +157,7 @@ async fn repeat(gateway: &GatewayState, caller: &ThreadCaller, context: &Value) 
     let options = NamedOptions::of(&Value::Null, context);
     let read = options.and_then(|options| Ok((options.shows_approvals()?, options.features()?)));
     let (shows_approvals, features) = read.map_err(|(status, why)| ApiError::new(status, why))?;
-    let choices = commands::choices(&gateway.0.shared, caller).await;
+    let choices = commands::choices(&gateway.0.shared, caller).await?;
     let run = request::repeat(caller, RepeatedRun { choices, shows_approvals, features });
     let id = run.task.run.clone();
     gateway.client().submit(run).await?;
@@ -166,7 +166,7 @@ async fn repeat(gateway: &GatewayState, caller: &ThreadCaller, context: &Value) 
 
 /// Summarises a thread and returns the outcome in words.
 async fn compact(gateway: &GatewayState, caller: &ThreadCaller) -> Result<String, ApiError> {
-    let ThreadChoices { model, agent, .. } = commands::choices(&gateway.0.shared, caller).await;
+    let ThreadChoices { model, agent, .. } = commands::choices(&gateway.0.shared, caller).await?;
     let (thread, user) = (caller.thread.clone(), caller.user.clone());
     let end =
         summarize(gateway, RunTask { model, agent, user, ..RunTask::new(thread, RunId::fresh()) }).await?;
