@@ -174,9 +174,9 @@ const ASK: &str = r#"ask() {
 "#;
 
 /// Calls that would answer for users, or read their data.
-const ASKED: &str = r#"ask POST chat/terminal/messages '{"text":"said by nobody"}'
-ask GET chat/terminal/events
-ask POST chat/terminal/press '{"line":"x","action":"/approve"}'
+const ASKED: &str = r#"ask POST runs '{"input":{"messages":[{"type":"human","content":"said by nobody"}]}}'
+ask POST threads/other/slash-commands '{"text":"/status"}'
+ask POST threads/other/approvals/x '{"approved":true}'
 ask GET threads/other/uploads/list
 ask GET threads/other/artifacts/mnt/user-data/uploads/x
 ask GET runs
@@ -187,7 +187,6 @@ cat HOME.pudu/gateway-token"#;
 async fn a_command_that_reaches_the_api_neither_speaks_nor_decides_for_people() {
     let Some(house) = house("").await else { return };
     let ada = Talker::new(&house, "Ada");
-    let url = format!("http://{}/api/chat/terminal/messages", house.address);
     assert_eq!(house.get("/api/models").await.0, 200, "nobody's command is on the machine's network yet");
     house.configure("", "sandbox: {network: full}\n");
     let port = house.address.rsplit(':').next().unwrap();
@@ -200,9 +199,7 @@ async fn a_command_that_reaches_the_api_neither_speaks_nor_decides_for_people() 
     house.configure("", "");
     assert_eq!(run(&house, &ada, "echo confined").await.trim(), "confined");
     assert_eq!((house.get("/api/models").await.0, house.get("/health").await.0), (401, 200));
-    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
-    let asked = http().post(url).bearer_auth(token.trim()).json(&json!({"text": "hello"}));
-    assert_eq!(asked.send().await.unwrap().status(), 202);
+    assert_eq!(house.begin_run("terminal", "hello").await, 200);
 }
 
 #[tokio::test]

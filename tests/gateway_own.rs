@@ -114,8 +114,7 @@ async fn a_fact_that_is_written_down_is_told_with_the_next_question() {
     let api = Api::open("memory: {debounce_seconds: 300}\n").await;
     let tea = json!({"content": "Always drinks green tea", "category": "preference", "confidence": 1.0});
     assert_eq!(api.send(Method::POST, "/api/memory/facts", &tea).await.0, 200);
-    let said = json!({"text": "What tea do I drink?"});
-    assert_eq!(api.send(Method::POST, "/api/chat/x/messages", &said).await.0, 202);
+    assert_eq!(api.house.begin_run("x", "What tea do I drink?").await, 200);
     let told = |model: &pudu_sim::Model| {
         let asked = model.requests().into_iter().find(|ask| !learns(ask))?;
         Some(asked.body.to_string())

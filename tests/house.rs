@@ -320,6 +320,20 @@ impl House {
         seen.await.unwrap_or_else(|timeout| panic!("{timeout}"));
     }
 
+    /// Begins a run on a thread over the HTTP API, with the operator's token, and returns the status. A missing thread is
+    /// made, and a run at work there is waited for.
+    pub async fn begin_run(&self, thread: &str, text: &str) -> u16 {
+        let url = format!("http://{}/api/threads/{thread}/runs", self.address);
+        let token = std::fs::read_to_string(self.path(".pudu/gateway-token")).unwrap();
+        let message = serde_json::json!({"type": "human", "content": text});
+        let body = serde_json::json!({
+            "input": {"messages": [message]},
+            "if_not_exists": "create",
+            "multitask_strategy": "enqueue",
+        });
+        http().post(url).bearer_auth(token.trim()).json(&body).send().await.unwrap().status().as_u16()
+    }
+
     /// Sends a request to the daemon.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let answer = http().get(format!("http://{}{path}", self.address)).send().await.unwrap();

@@ -84,6 +84,7 @@ mod titles;
 mod traps;
 mod trouble;
 mod users;
+mod views;
 mod vision;
 mod web;
 mod wires;

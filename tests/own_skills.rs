@@ -538,8 +538,7 @@ async fn the_page_shows_no_secret_and_an_operator_lists_and_brings_back_versions
         (answer.status().as_u16(), answer.json::<Value>().await.unwrap_or_default())
     };
     let said = async |text: &str| {
-        let answer = ask(reqwest::Method::POST, "/api/chat/main/messages", json!({ "text": text })).await;
-        assert_eq!(answer.0, 202);
+        assert_eq!(house.begin_run("main", text).await, 200);
     };
     // The page's user is the local one.
     house.model.next(creates("offers", "One."));

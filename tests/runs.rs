@@ -299,41 +299,6 @@ async fn a_run_outlives_its_reader_only_if_it_is_to() {
 }
 
 #[tokio::test]
-async fn a_chat_and_a_client_work_on_one_thread_one_after_the_other() {
-    let house = House::open("").await;
-    let (client, at) = (Client(&house), |path: &str| format!("http://{}/api/chat/herd{path}", house.address));
-    let mut hold = house.model.hold(1, At::Chunk(1));
-    house.model.next(Reply::text("slowly now").words_per_chunk(1));
-    http().post(at("/messages")).json(&json!({"text": "from the page"})).send().await.unwrap();
-    hold.reached().await.unwrap();
-    let found = client.post("/threads/search", json!({})).await;
-    let thread = found[0]["thread_id"].as_str().unwrap();
-    assert_eq!((&found[0]["status"], &found[0]["channel"]), (&json!("busy"), &json!("local")));
-    let (status, refused) =
-        client.call("POST", &format!("/threads/{thread}/runs"), Some(asked("me", &json!({})))).await;
-    assert_eq!(status, 409, "{refused}");
-    let run = client.begin(thread, "from a client", json!({"multitask_strategy": "enqueue"})).await;
-    assert_eq!(client.status(thread, &run).await, "pending");
-    hold.proceed();
-    client.until(thread, &run, "success").await;
-    let page = client.get(&format!("/threads/{thread}/messages/page")).await;
-    let said: Vec<&str> = page["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["content"]["content"].as_str().unwrap())
-        .collect();
-    assert_eq!(said, ["from the page", "slowly now", "from a client", "echo: from a client"]);
-    http().post(at("/messages")).json(&json!({"text": "again"})).send().await.unwrap();
-    let deadline = Instant::now() + SOON;
-    while client.get(&format!("/threads/{thread}")).await["values"]["messages"].as_array().unwrap().len() < 6
-    {
-        assert!(Instant::now() < deadline, "the chat goes on where the client was");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-}
-
-#[tokio::test]
 async fn rows_of_a_thread_are_paged_and_judged() {
     let house = House::open("").await;
     let client = Client(&house);

@@ -1,6 +1,6 @@
 //! Users: people and rooms have their own files and usage, and linking two platforms makes one user.
 
-use crate::house::{House, Talker, http};
+use crate::house::{House, Talker};
 use pudu_sim::{
     model::{Answer, Reply},
     telegram::{Kind, Options},
@@ -53,16 +53,9 @@ async fn each_person_has_their_own_folder_and_the_page_has_the_local_one() {
     assert!(one != two && one.starts_with("telegram-") && two.starts_with("telegram-"), "{found:?}");
 
     house.model.next(writes("the page's"));
-    say(&house, "note").await;
+    assert_eq!(house.begin_run("main", "note").await, 200);
     house.model.wait(crate::house::SOON, |model| (model.count() == 6).then_some(())).await.unwrap();
     assert!(notes(&house).contains(&("default".to_owned(), "the page's".to_owned())));
-}
-
-async fn say(house: &House, text: &str) {
-    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
-    let address = format!("http://{}/api/chat/main/messages", house.address);
-    let said = http().post(address).bearer_auth(token.trim()).json(&json!({ "text": text }));
-    assert_eq!(said.send().await.unwrap().status().as_u16(), 202);
 }
 
 #[tokio::test]

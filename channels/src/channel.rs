@@ -45,12 +45,6 @@ pub trait Channel: Send + Sync {
     /// Checks the account's requirements for `pudu doctor`. Changes nothing on the platform.
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>>;
 
-    /// Returns the options that an event brought for the run that answers it, where the platform has such. `hint` is
-    /// the event's own.
-    fn run_options(&self, _hint: Option<&Value>) -> RunOptions {
-        RunOptions::default()
-    }
-
     /// Starts a reply, or takes up one that a restart cut.
     fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply>;
 
@@ -117,17 +111,6 @@ pub struct RecentMessages<'a> {
     pub since: i64,
     /// Ids of messages that are left out.
     pub except: &'a [String],
-}
-
-/// Options of one run, which count before all that is chosen otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunOptions {
-    /// The name of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// How hard it thinks, by the name that people choose it by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<String>,
 }
 
 /// Capabilities of a platform.

@@ -45,9 +45,7 @@ use pudu_kit::clock;
 pub use address::Address;
 pub use attachment::Attachment;
 pub use boxed::BoxFuture;
-pub use channel::{
-    Channel, ChannelError, ChannelLimits, LiveReply, RecentMessages, ReplyTarget, RunOptions, SendError,
-};
+pub use channel::{Channel, ChannelError, ChannelLimits, LiveReply, RecentMessages, ReplyTarget, SendError};
 pub use check::{Check, CheckResult};
 pub use command::ChatCommand;
 pub use event_sink::{AcceptError, Accepted, EventSink, StreamPosition};

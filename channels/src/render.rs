@@ -17,7 +17,7 @@ pub mod telegram;
 mod walk;
 
 use std::ops::Range;
-pub use walk::{citation_title, parse, parse_within};
+pub use walk::{parse, parse_within};
 
 /// Returns a text as a block of code, in Markdown, that nothing in it ends.
 #[must_use]

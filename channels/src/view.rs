@@ -69,9 +69,6 @@ pub struct FinalView {
     /// Title of the conversation, if it is new; empty for one that has none yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Changes of files by the work, as unified diffs. Only the terminal shows them.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub diff: String,
 }
 
 /// A choice to click. A click has the same meaning as typing `action`.

@@ -3,25 +3,25 @@
 //! A person gets a prompt and answers that grow (`session.rs`). What stands on the command line, in files or in a
 //! pipe is one message (`message.rs`), whose answer goes out as it was written (`piped.rs`).
 
+mod api;
 mod diff;
 mod flow;
-mod inside;
 mod markdown;
 mod message;
 mod paint;
 mod piped;
 mod post;
 mod prompt;
-mod remote;
 mod screen;
 mod session;
 mod talk;
 mod terminal;
+mod thread;
 mod wire;
 mod wrap;
 
 use anyhow::{Context, Result, bail};
-use inside::Inside;
+use api::Api;
 use paint::Paint;
 use prompt::LinePrompt;
 use pudu_config::{LoadedConfig, Start};
@@ -29,7 +29,6 @@ use pudu_daemon::{Daemon, Scope, logging};
 use pudu_gateway::token;
 use pudu_kit::home;
 use pudu_texts::Language;
-use remote::RemoteChat;
 use secrecy::SecretString;
 use session::TerminalSession;
 use std::{
@@ -39,13 +38,12 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use thread::ThreadChat;
 use wire::{ChatWire, CommandEntry};
 
 /// A daemon on this machine answers within this time, one elsewhere within the longer one.
 const NEAR: Duration = Duration::from_millis(500);
 const FAR: Duration = Duration::from_secs(10);
-/// Time without a further line after which the lines that came while an answer grew count as part of it.
-const DOUBT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
@@ -131,18 +129,20 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
     let Some(loaded) = loaded else {
         let url = args.url.unwrap_or_default();
         super::remote::address(&url)?;
-        let remote = RemoteChat::new(&url, token, &args.name, person_language(&start))?;
-        if !remote.answers(FAR).await {
+        let api = Api::new(&url, token, person_language(&start))?;
+        if !api.answers(FAR).await {
             bail!("no pudu answers at {url}");
         }
-        return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
+        let chat = ThreadChat::new(api, &args.name, None);
+        return talk(Arc::new(chat), manner, &format!("pudu at {url}")).await;
     };
     let fixed = &loaded.config.fixed;
     if let Some(url) = home::running_url(&fixed.home).or_else(|| fixed.gateway.url()) {
         let token = token.or_else(|| fixed.gateway.token.clone()).or_else(|| token::found(&fixed.home));
-        let remote = RemoteChat::new(&url, token, &args.name, person_language(&start))?;
-        if remote.answers(NEAR).await {
-            return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
+        let api = Api::new(&url, token, person_language(&start))?;
+        if api.answers(NEAR).await {
+            let chat = ThreadChat::new(api, &args.name, None);
+            return talk(Arc::new(chat), manner, &format!("pudu at {url}")).await;
         }
     }
     inside(start, loaded, args.name, manner).await
@@ -152,10 +152,13 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
 async fn inside(start: Start, loaded: LoadedConfig, chat: String, manner: Manner) -> Result<ChatEnd> {
     logging::start_in_file(&loaded.config, start.env.get("RUST_LOG"), &start.home().join("chat.log"))
         .context("the log cannot be written")?;
-    let language = person_language(&start);
+    let (language, home) = (person_language(&start), loaded.config.fixed.home.clone());
+    let chosen = loaded.config.fixed.gateway.token.clone();
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
-    let wire = Inside { local: daemon.local.clone(), shared: daemon.shared.clone(), chat, language };
-    let talked = talk(Arc::new(wire), manner, &format!("pudu with {}", greeting.model)).await;
+    let token = chosen.or_else(|| token::found(&home));
+    let api = Api::new(&format!("http://{}", greeting.address), token, language)?;
+    let chat = ThreadChat::new(api, &chat, Some(daemon.shared.clone()));
+    let talked = talk(Arc::new(chat), manner, &format!("pudu with {}", greeting.model)).await;
     if daemon.shared.client.running() > 0 {
         eprintln!("Finishing what is at work; Ctrl-C leaves it for the next start.");
     }

@@ -95,7 +95,7 @@ impl Inside {
             end.send(ExitStatus::from_raw(if result.is_ok() { 0 } else { 256 })).ok();
         });
         match greeted.recv() {
-            Ok(page) => Some((inside, page?)),
+            Ok(page) => Some((inside, page)),
             Err(_) => {
                 inside.end(END_TIMEOUT);
                 None

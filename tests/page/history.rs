@@ -1,7 +1,7 @@
 //! The history: search, rename, pin, delete, and long conversations.
 
 use super::{BOX, IDLE, TALK, browser::Browser, house, open, says, visit};
-use crate::house::{House, Talker, http};
+use crate::house::{House, SOON, Talker, http};
 use serde_json::{Value, json};
 
 /// Contents of the history: headings, and titles below them.
@@ -78,8 +78,9 @@ async fn what_somebody_wrote_in_a_chat_is_in_the_history_with_its_origin() {
     let Some(mut browser) = open(&house).await else { return };
     says(&mut browser, "draft one", "echo: draft one").await;
     browser.types("half a tho").await;
-    let local = post(&house, "/api/chat/demo/messages", json!({"text": "from elsewhere"})).await;
-    assert_eq!(local["duplicate"], false);
+    post(&house, "/api/threads", json!({"thread_id": "demo", "metadata": {"terminal": "demo"}})).await;
+    assert_eq!(house.begin_run("demo", "from elsewhere").await, 200);
+    house.model.wait(SOON, |model| (model.count() == 2).then_some(())).await.unwrap();
     let ada = Talker::new(&house, "Ada");
     ada.says("from telegram", "echo: from telegram").await;
     visit(&mut browser, &house).await;

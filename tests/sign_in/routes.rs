@@ -38,9 +38,8 @@ const PUBLIC: &[&str] = &[
     "/login",
 ];
 
-/// Routes for administrators only, with any method, and those of the local user.
+/// Routes for administrators only, with any method.
 const OPERATED: &[&str] = &[
-    "/api/chat",
     "/api/accounts",
     "/api/audit",
     "/api/storage",

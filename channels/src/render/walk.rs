@@ -23,7 +23,7 @@ const BULLETS: [&str; 3] = ["• ", "◦ ", "▪ "];
 /// Returns the title of a link that cites a page, which models write as `[citation:Title](address)`; any other link's
 /// text as it is.
 #[must_use]
-pub fn citation_title(link: &str) -> &str {
+pub(crate) fn citation_title(link: &str) -> &str {
     link.strip_prefix("citation:").map_or(link, str::trim_start)
 }
 

@@ -342,13 +342,16 @@ impl Client {
     ) -> Run {
         let (ended, done) = oneshot::channel();
         let run = Run { id: live.run.clone(), replay: live.replay.clone(), done };
-        let (client, suspend) = (self.clone(), self.0.suspend.clone());
+        let (client, suspend, by_client) = (self.clone(), self.0.suspend.clone(), task.by_client);
         self.0.tasks.spawn(async move {
             // A run that ends with the process writes nothing: it resumes after a restart.
             let Some(end) = suspend.run_until_cancelled(client.run(task, &live, admission, turn)).await
             else {
                 return;
             };
+            if by_client {
+                live.end.set(end.clone()).ok();
+            }
             // The starter of the run may be gone: the log has everything.
             ended.send(end).ok();
             client.0.runs.close(&live.run);

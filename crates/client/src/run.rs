@@ -155,7 +155,7 @@ async fn converse(client: &Client, task: &mut RunTask, turn: &mut RunState, live
     }
     // Clients read it with the thread.
     let title = if task.by_client { None } else { title::thread_title(client, &task.thread).await };
-    RunEnd { heard, title, ..end.with_words_of(turn) }
+    RunEnd { heard, title, ..end.with_words_of(turn.state(), &turn.run) }
 }
 
 /// Stores the input in the thread and has the agent answer it. Returns also whether the input was stored.

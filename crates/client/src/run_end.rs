@@ -5,7 +5,7 @@ use pudu_base::{
     Assistant, Decision, Finish, Goal, Human, Message, Outcome, Question, RequiredSecret, RunId, ThreadState,
     Todo, Usage,
 };
-use pudu_harness::{CompactOutcome, RunState, Steering};
+use pudu_harness::{CompactOutcome, Steering};
 
 /// Maximum length of the shown assistant text besides its last reply, in bytes.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
@@ -64,8 +64,29 @@ pub struct MissingSecret {
 }
 
 impl RunEnd {
-    /// Makes the end of a run that said nothing.
+    /// Makes the end of a run that said nothing, with the steering messages that came too late.
     pub(crate) async fn silent(outcome: Outcome, steering: &Steering) -> Self {
+        Self { unused: steering.close().await, ..Self::from(outcome) }
+    }
+
+    /// Adds the results that the thread has of the run.
+    pub(crate) fn with_words_of(self, state: &ThreadState, run: &RunId) -> Self {
+        Self {
+            text: answer_text(state),
+            finish: last_reply(state).map(|reply| reply.finish).unwrap_or_default(),
+            question: state.question().cloned(),
+            decisions: decisions(state),
+            artifacts: artifacts(state, run),
+            todos: todos(state).to_vec(),
+            goal: judged_goal(state),
+            summarized: state.context.summaries_of(run) > 0,
+            ..self
+        }
+    }
+}
+
+impl From<Outcome> for RunEnd {
+    fn from(outcome: Outcome) -> Self {
         Self {
             outcome,
             text: String::new(),
@@ -77,27 +98,11 @@ impl RunEnd {
             goal: None,
             title: None,
             usage: Usage::default(),
-            unused: steering.close().await,
+            unused: Vec::new(),
             heard: false,
             summarized: false,
             notes: EndNotes::default(),
             compaction: None,
-        }
-    }
-
-    /// Adds the results that the thread has of the run.
-    pub(crate) fn with_words_of(self, turn: &RunState) -> Self {
-        let state = turn.state();
-        Self {
-            text: answer_text(state),
-            finish: last_reply(state).map(|reply| reply.finish).unwrap_or_default(),
-            question: state.question().cloned(),
-            decisions: decisions(state),
-            artifacts: artifacts(state, &turn.run),
-            todos: todos(state).to_vec(),
-            goal: judged_goal(state),
-            summarized: state.context.summaries_of(&turn.run) > 0,
-            ..self
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The active runs, and recently ended ones, so that readers can join late.
 
-use crate::Control;
+use crate::{Control, RunEnd};
 use futures_util::FutureExt;
 use pudu_base::{BoxFuture, RunId, Seq, ThreadId, ThreadState};
 use pudu_harness::Replay;
@@ -47,6 +47,8 @@ pub struct LiveRun {
     pub start: Arc<OnceLock<(Seq, ThreadState)>>,
     /// The name of its model, once that is known.
     pub model: Arc<OnceLock<String>>,
+    /// The end of a client's run, before `closed` is cancelled.
+    pub end: Arc<OnceLock<RunEnd>>,
 }
 
 #[derive(Default)]

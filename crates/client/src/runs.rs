@@ -4,7 +4,8 @@
 mod adoption;
 
 use crate::{
-    Client, Control, Run, RunTask,
+    Client, Control, Run, RunEnd, RunTask,
+    follow::STORE_TIMEOUT,
     run_registry::{LiveRun, ThreadPlace},
 };
 use pudu_base::{BoxFuture, FailureCause, LogError, Outcome, RunId, Seq, ThreadFolder, ThreadId, Update};
@@ -92,7 +93,7 @@ pub enum SubmitError {
 
 /// Makes the entry of a run.
 pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
-    let (replay, closed, before, first_event, start, model) = Default::default();
+    let (replay, closed, before, first_event, start, model, end) = Default::default();
     LiveRun {
         run: task.run.clone(),
         thread: task.thread.clone(),
@@ -104,6 +105,7 @@ pub(crate) fn live(task: &RunTask, control: Control) -> LiveRun {
         first_event,
         start,
         model,
+        end,
     }
 }
 
@@ -222,6 +224,25 @@ impl Client {
     #[must_use]
     pub fn live_run(&self, run: &RunId) -> Option<LiveRun> {
         self.0.runs.find(run)
+    }
+
+    /// Returns the end of a run of a client, or `None` while the run works. If the run ended more than a minute ago, or
+    /// in an earlier process, the end is read from the thread and has no notices.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn run_end(&self, run: &RunId) -> Result<Option<RunEnd>, StoreError> {
+        if let Some(end) = self.live_run(run).and_then(|live| live.end.get().cloned()) {
+            return Ok(Some(end));
+        }
+        let db = self.0.db.within(STORE_TIMEOUT);
+        let Some(row) = db.run(run).await? else { return Ok(None) };
+        let Some(outcome) = row.outcome() else { return Ok(None) };
+        let Some((_, last)) = db.span_of_run(&row.thread, run).await? else {
+            return Ok(Some(outcome.into()));
+        };
+        let (_, state) = self.0.db.state_at(&row.thread, last).await?;
+        Ok(Some(RunEnd { heard: true, ..RunEnd::from(outcome).with_words_of(&state, run) }))
     }
 
     /// Returns the runs of a thread that work or wait to, oldest first.

@@ -3,7 +3,6 @@
 
 use crate::{agent, daemon::Daemon, machine::Machine, open::Opened, scope::Scope};
 use anyhow::{Context, Result};
-use pudu_channels::Channel;
 use pudu_client::Client;
 use pudu_config::{AccountConfig, AuthConfig, GatewayConfig, HotConfig, Start};
 use pudu_dispatch::{
@@ -30,8 +29,10 @@ pub(crate) struct Built {
     pub(crate) daemon: Daemon,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) arrivals: Receiver<InboxItem>,
-    /// Socket and token of the HTTP API; `None` for a daemon without one.
-    pub(crate) door: Option<(TcpListener, GatewayToken)>,
+    /// Socket of the HTTP API.
+    pub(crate) listener: TcpListener,
+    /// Token that the HTTP API requires.
+    pub(crate) token: GatewayToken,
     pub(crate) auth: AuthConfig,
     pub(crate) hot: Arc<HotConfig>,
     pub(crate) start: Start,
@@ -61,10 +62,9 @@ impl Built {
         } = opened;
         let machine = Arc::new(machine);
         let setup = agent::setup(&hot, &machine, Vec::new())?;
-        let door =
-            listener.map(|listener| door(&fixed.gateway, listener, &fixed.home, &machine)).transpose()?;
-        let is_made =
-            fixed.gateway.token.is_none() && door.as_ref().is_some_and(|(_, token)| token.guards_all());
+        let is_guarded = scope == Scope::Local || !listener.local_addr()?.ip().is_loopback();
+        let token = token(&fixed.gateway, is_guarded, &fixed.home, &machine)?;
+        let is_made = fixed.gateway.token.is_none() && token.guards_all();
         let made_token = is_made.then(|| fixed.home.join(gateway::token::FILE));
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
@@ -73,13 +73,12 @@ impl Built {
         let (tasks, turns, stop) = (TaskTracker::new(), TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
-        let local = Arc::new(LocalChannel::new(inbox.clone()));
         let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
         let shared = Arc::new(Shared {
             client,
             inbox,
             outbox,
-            accounts: accounts(scope.accounts(&hot), &hot, &local)?,
+            accounts: accounts(scope.accounts(&hot), &hot)?,
             rules: RwLock::new(Arc::new(DispatchRules::new(&hot))),
             drain: CancellationToken::new(),
             tasks: turns,
@@ -92,7 +91,7 @@ impl Built {
             home: fixed.home,
             db,
         });
-        if let Some((listener, _)) = &door {
+        if scope == Scope::Whole {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
         let dispatcher = Dispatcher::new(shared.clone());
@@ -102,7 +101,6 @@ impl Built {
             dispossessed: CancellationToken::new(),
             lines: Arc::new(Connections::new(shared.clone(), dispatcher.clone(), stop.clone())),
             shared,
-            local,
             watcher: Arc::new(watcher),
             extensions: Arc::default(),
             machine,
@@ -110,14 +108,27 @@ impl Built {
             tasks,
         };
         let (auth, store) = (fixed.auth, crate::store::describe(&fixed.database.backend));
-        Ok(Self { daemon, dispatcher, arrivals, door, auth, hot, start, file, model, made_token, store })
+        Ok(Self {
+            daemon,
+            dispatcher,
+            arrivals,
+            listener,
+            token,
+            auth,
+            hot,
+            start,
+            file,
+            model,
+            made_token,
+            store,
+        })
     }
 }
 
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
-fn accounts(wanted: &[AccountConfig], hot: &HotConfig, local: &Arc<LocalChannel>) -> Result<Accounts> {
+fn accounts(wanted: &[AccountConfig], hot: &HotConfig) -> Result<Accounts> {
     let accounts = Accounts::default();
-    let own = local.clone() as Arc<dyn Channel>;
+    let own = Arc::new(LocalChannel::default());
     accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(hot))));
     for account in wanted {
         let policy = connections::policy(hot, &account.name);
@@ -126,21 +137,15 @@ fn accounts(wanted: &[AccountConfig], hot: &HotConfig, local: &Arc<LocalChannel>
     Ok(accounts)
 }
 
-/// Returns the socket with the token that the gateway requires: the operator's or its own. Every request requires it if
-/// the operator chose one, or if other machines can reach the socket.
-fn door(
-    gateway: &GatewayConfig,
-    listener: TcpListener,
-    home: &Path,
-    machine: &Machine,
-) -> Result<(TcpListener, GatewayToken)> {
-    let is_open = !listener.local_addr()?.ip().is_loopback();
+/// Returns the token of the gateway: the operator's or its own. Every request requires it if the operator chose one, or
+/// with `is_guarded`.
+fn token(gateway: &GatewayConfig, is_guarded: bool, home: &Path, machine: &Machine) -> Result<GatewayToken> {
     let secret = match &gateway.token {
         Some(token) => token.clone(),
         None => gateway::token::kept(home)?,
     };
-    let everywhere = is_open || gateway.token.is_some();
-    Ok((listener, GatewayToken { secret, everywhere, exposed: machine.exposed() }))
+    let everywhere = is_guarded || gateway.token.is_some();
+    Ok(GatewayToken { secret, everywhere, exposed: machine.exposed() })
 }
 
 /// Warns of budgets that refuse every answer.

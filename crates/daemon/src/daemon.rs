@@ -8,7 +8,6 @@ use pudu_dispatch::{
     DispatchRules, Dispatcher, Shared,
     bus::InboxItem,
     connections::{self, Connections},
-    local::LocalChannel,
 };
 use pudu_gateway::{self as gateway, GatewayState, GatewayToken, SignIn};
 use pudu_kit::home::Home;
@@ -32,8 +31,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Daemon {
     /// Handles that chats and the HTTP API use.
     pub shared: Arc<Shared>,
-    /// The channel of the terminal.
-    pub local: Arc<LocalChannel>,
     pub(crate) lines: Arc<Connections>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) extensions: Arc<Extensions>,
@@ -68,14 +65,13 @@ impl Daemon {
         auth: &AuthConfig,
     ) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
-        let (shared, local) = (self.shared.clone(), self.local.clone());
         let gateway = GatewayState::new(
-            shared,
-            local,
+            self.shared.clone(),
             self.lines.clone(),
             self.watcher.clone(),
             bound,
-            (token, SignIn::open(auth, &self.shared.home)?),
+            token,
+            SignIn::open(auth, &self.shared.home)?,
             self.stop.clone(),
         );
         self.tasks.spawn(async move { gateway.serve(listener).await });

@@ -6,7 +6,7 @@ use pudu_client::{
     skills::Skills,
     store::{Claim, Db},
 };
-use pudu_config::{Config, Fixed, GatewayConfig, HotConfig, LoadedConfig, Start, Watcher, extensions};
+use pudu_config::{Config, Fixed, HotConfig, LoadedConfig, Start, Watcher, extensions};
 use pudu_kit::{clock, home::Home};
 use std::{io::ErrorKind, path::PathBuf, sync::Arc};
 use tokio::net::TcpListener;
@@ -19,8 +19,8 @@ pub(crate) struct Opened {
     pub(crate) fixed: Fixed,
     pub(crate) hot: Arc<HotConfig>,
     pub(crate) watcher: Watcher,
-    /// Socket of the HTTP API; `None` for a daemon without one.
-    pub(crate) listener: Option<TcpListener>,
+    /// Socket of the HTTP API.
+    pub(crate) listener: TcpListener,
     pub(crate) home: Home,
     pub(crate) skills: Skills,
     pub(crate) db: Db,
@@ -39,8 +39,8 @@ impl Opened {
         let file = loaded.report.file;
         let Config { fixed, hot } = loaded.config;
         let listener = match scope {
-            Scope::Whole => Some(listen(&fixed.gateway).await?),
-            Scope::Local => None,
+            Scope::Whole => listen(&fixed.gateway.host, fixed.gateway.port).await?,
+            Scope::Local => listen("127.0.0.1", 0).await?,
         };
         let home = Home::lock(&fixed.home)?;
         let skills = skills::open(&start, &fixed, file.as_deref())?;
@@ -74,8 +74,7 @@ fn check_extensions(start: &Start, loaded: &LoadedConfig) -> Result<()> {
     Ok(())
 }
 
-async fn listen(gateway: &GatewayConfig) -> Result<TcpListener> {
-    let (host, port) = (gateway.host.as_str(), gateway.port);
+async fn listen(host: &str, port: u16) -> Result<TcpListener> {
     TcpListener::bind((host, port)).await.map_err(|error| {
         let hint = match error.kind() {
             ErrorKind::AddrInUse => "; is pudu running already? `--bind :PORT` takes another port",

@@ -7,7 +7,7 @@ use pudu_config::{AccountConfig, HotConfig};
 pub enum Scope {
     /// Everything.
     Whole,
-    /// The local chat only: no platform, no HTTP.
+    /// The HTTP API alone, on a free port of the loopback address and with the token for every request: no platform.
     Local,
 }
 

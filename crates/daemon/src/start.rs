@@ -8,7 +8,7 @@ use std::{net::SocketAddr, path::PathBuf};
 /// Message of the daemon to the person who started it.
 pub struct Greeting {
     /// Address of the page.
-    pub address: Option<SocketAddr>,
+    pub address: SocketAddr,
     /// Which model answers, and why that one.
     pub model: String,
     /// Path of the token that was made for the gateway, if one was.
@@ -25,12 +25,11 @@ pub struct Greeting {
 
 impl Greeting {
     /// Returns host and port of the page, as a browser on this machine reaches it.
-    pub fn page(&self) -> Option<String> {
-        let address = self.address?;
-        Some(match address.ip().is_unspecified() {
-            true => format!("localhost:{}", address.port()),
-            false => address.to_string(),
-        })
+    pub fn page(&self) -> String {
+        match self.address.ip().is_unspecified() {
+            true => format!("localhost:{}", self.address.port()),
+            false => self.address.to_string(),
+        }
     }
 }
 
@@ -47,17 +46,26 @@ impl Daemon {
 
     /// The third phase: resumes the work of the previous process, then serves HTTP, connects the accounts, and dispatches.
     async fn run(built: Built, scope: Scope) -> Result<(Self, Greeting)> {
-        let Built { daemon, dispatcher, arrivals, door, auth, hot, start, file, model, made_token, store } =
-            built;
+        let Built {
+            daemon,
+            dispatcher,
+            arrivals,
+            listener,
+            token,
+            auth,
+            hot,
+            start,
+            file,
+            model,
+            made_token,
+            store,
+        } = built;
         // Before any run works on a thread.
         daemon.shared.client.adopt_threads().await;
         daemon.recover(&dispatcher).await?;
-        let address = match door {
-            Some((listener, token)) => Some(daemon.serve(listener, token, &auth)?),
-            None => None,
-        };
+        let address = daemon.serve(listener, token, &auth)?;
         let wanted = scope.accounts(&hot);
-        daemon.lines.open(wanted, daemon.local.clone()).await;
+        daemon.lines.open(wanted).await;
         daemon.extend(start, file);
         daemon.dispatch(dispatcher, arrivals, scope);
         daemon.keep_house();

@@ -3,7 +3,7 @@
 use crate::{
     Access, Account, AccountRules, Dispatcher, Shared,
     commands::{self, CommandSpec},
-    local::{self, LocalChannel},
+    local,
 };
 use anyhow::{Context, Result, bail};
 use pudu_channels::{Channel, ChannelError, ChatCommand, EventSink};
@@ -39,8 +39,6 @@ struct ConnectionTable {
     retired: HashMap<String, Arc<Account>>,
     /// Accounts that could not be connected, so that each failure is reported once.
     failed: HashMap<String, u64>,
-    /// The page and the terminal, which no configuration changes.
-    local: Option<Listener>,
 }
 
 /// One account's connection.
@@ -64,9 +62,8 @@ impl Connections {
     }
 
     /// Starts to listen on every account. `wanted` is the configuration that the accounts were made from.
-    pub async fn open(&self, wanted: &[config::AccountConfig], local: Arc<LocalChannel>) {
+    pub async fn open(&self, wanted: &[config::AccountConfig]) {
         let mut book = self.book.lock().await;
-        book.local = Some(self.listen(local));
         for account in wanted {
             if let Some(known) = self.shared.accounts.get(&account.name) {
                 book.open.insert(account.name.clone(), self.line(account, known.channel()));
@@ -152,8 +149,8 @@ impl Connections {
 
     /// Waits until all have said goodbye.
     pub async fn close(&self) {
-        let ConnectionTable { open, local, .. } = std::mem::take(&mut *self.book.lock().await);
-        let open = open.into_values().map(|line| line.listener).chain(local);
+        let ConnectionTable { open, .. } = std::mem::take(&mut *self.book.lock().await);
+        let open = open.into_values().map(|line| line.listener);
         futures_util::future::join_all(open.map(Listener::close)).await;
     }
 }

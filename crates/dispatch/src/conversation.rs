@@ -15,7 +15,7 @@ use super::{
     view,
 };
 use crate::bus::{InboxItem, OutboxItem};
-use pudu_channels::{FinalView, InboundKind, ReplyTarget, RunOptions};
+use pudu_channels::{FinalView, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
     base::{RunId, ThreadFolder, ThreadId},
@@ -168,16 +168,14 @@ impl ConversationActor {
         }
     }
 
-    /// Hands a message to the run. A message that the run does not take waits, and so does one with options of its own,
-    /// or one that another agent is to answer.
+    /// Hands a message to the run. A message that the run does not take waits, and so does one that another agent is to
+    /// answer.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: InboxItem) {
         let (session, people) =
             (Some(self.scope.session(&arrival.inbound).await), input::members([&arrival]));
-        let own = self.scope.account.channel().run_options(arrival.inbound.hint.as_ref());
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && input::is_complete(&arrival)
-            && own == RunOptions::default()
             && input::goal(&arrival).is_none()
             && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
             && let Some(slot) = running.control.steering.reserve()
@@ -286,12 +284,10 @@ impl ConversationActor {
                 .await
         };
         let Some(first) = self.waiting.front() else { return Vec::new() };
-        let options =
-            |arrival: &InboxItem| self.scope.account.channel().run_options(arrival.inbound.hint.as_ref());
         let (session, mut count) = (settle(first).await, 1);
         for arrival in self.waiting.iter().skip(1) {
             let same = arrival.inbound.sender.id == first.inbound.sender.id;
-            if options(arrival) != options(first) || (!same && settle(arrival).await != session) {
+            if !same && settle(arrival).await != session {
                 break;
             }
             count += 1;

@@ -42,7 +42,7 @@ mod spending;
 mod tasks;
 mod todos;
 mod turn;
-mod view;
+pub mod view;
 mod vision;
 mod voice;
 

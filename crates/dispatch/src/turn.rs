@@ -4,7 +4,6 @@ use super::{
     account::{Account, AccountRules, AgentSession},
     approval,
     basket::TurnPlace,
-    changes,
     command::SlashCommand,
     input::{self, Input, item_id, message_id},
     reply, secrets,
@@ -13,12 +12,10 @@ use super::{
 };
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
-    local, sent,
+    sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{
-    BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, RunOptions, SendError,
-};
+use pudu_channels::{BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError};
 use pudu_client::{
     Admission, Asker, Control, Run, RunEnd, RunTask, ThreadPlace,
     base::{Human, MessageId, RunId, Thinking, ThreadId, UserId},
@@ -264,9 +261,6 @@ async fn work(
     let others = policy.has_others_decide(&job.reply_target.sender);
     let mut task = job.task(&policy, messages, again);
     task.secrets_of = shared.secrets_of(&job.reply_target.address.account, &job.reply_target.sender);
-    let RunOptions { model, thinking } = account.channel().run_options(job.reply_target.hint.as_ref());
-    task.model = model.or(task.model);
-    task.thinking = thinking.as_deref().and_then(Thinking::parse).or(task.thinking);
     notes.extend(vision::note_blind(shared, language, &job.said, &mut task).await);
     let mut run = shared.client.start_admitted(task, job.control.clone(), admission, place);
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
@@ -278,9 +272,6 @@ async fn work(
     let mut view = view::finished(shared, limits, language, &job.thread, &ended, asker.as_deref()).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
-    }
-    if job.reply_target.address.account == local::ACCOUNT {
-        view.diff = changes::diff(shared, &job.thread, &run.id).await;
     }
     let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
     let late: Vec<InboxItemId> = unused.iter().filter_map(item_id).collect();

@@ -1,19 +1,22 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{approval, budgets, goals, shared::Shared, tasks, todos};
-use crate::sent;
+use super::{approval, budgets, changes, goals, shared::Shared, tasks, todos};
+use crate::{bus::STORE_TIMEOUT, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
     RunEnd,
     base::{
-        Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
-        SandboxError, ThreadId,
+        Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure, RunId,
+        SandboxError, ThreadId, UserId,
     },
     harness::{Activity, CompactOutcome, Progress, RunningTool},
     net::scrub,
+    store::StoreError,
 };
 use pudu_kit::clock;
+use pudu_people::accounts;
 use pudu_texts::Language;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use url::Url;
 
@@ -35,18 +38,95 @@ fn retry(language: Language) -> Choice {
     Choice { label: language.button_retry().to_owned(), action: "/retry".to_owned() }
 }
 
+/// A run as people see it in a chat: the data of a `view` frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunView {
+    /// Id of the run.
+    pub run_id: String,
+    /// The answer so far and notes below it, as Markdown.
+    pub text: String,
+    /// Length of the notes at the end of `text`, in bytes. They change while the answer grows.
+    #[serde(default)]
+    pub below: usize,
+    /// The current activity.
+    #[serde(default)]
+    pub activity: Option<String>,
+    /// What people may choose: each action is a slash command or a message.
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+    /// Sandbox paths of the files that belong to the answer.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// Whether the run is over and the view final.
+    pub done: bool,
+    /// Whether the run failed, as the text says.
+    #[serde(default)]
+    pub failed: bool,
+    /// Title of the thread; in the final view only.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Changes of files by the run, as unified diffs behind the name of each file; in the final view only.
+    #[serde(default)]
+    pub diff: String,
+}
+
+impl RunView {
+    /// Returns the view of a run that works. A call that waits for a decision is shown in full.
+    pub fn of_progress(run: &RunId, progress: &Progress, language: Language) -> Self {
+        let view = show_progress(progress, language, Readers::Client);
+        let ((text, choices), activity) = (view.whole(), view.activity.clone());
+        let below = view.below + text.len().saturating_sub(view.text.len());
+        Self { run_id: run.to_string(), text, below, activity, choices, ..Self::default() }
+    }
+
+    /// Returns the view of a run that is over.
+    ///
+    /// # Errors
+    /// When the store does not answer in time.
+    pub async fn of_end(
+        shared: &Shared,
+        thread: &ThreadId,
+        run: &RunId,
+        language: Language,
+        end: &RunEnd,
+    ) -> Result<Self, StoreError> {
+        let FinalView { text, choices, failed, .. } = end_in_words(language, end, Readers::Client, None, "");
+        let title = shared.db.within(STORE_TIMEOUT).title(thread).await?;
+        let diff = changes::diff(shared, thread, run).await;
+        let (run_id, files) = (run.to_string(), end.artifacts.clone());
+        Ok(Self { run_id, text, choices, files, done: true, failed, title, diff, ..Self::default() })
+    }
+}
+
 /// Returns the view while a run works. It has only the assistant's own words and the names of its actions: no
-/// arguments, no results, no thoughts.
+/// arguments, no results, no thoughts. A question that is too long for a message is in a file.
 ///
 /// `others`: other people decide than the one who is answered.
 pub(super) fn live(progress: &Progress, language: Language, others: bool) -> ReplyView {
+    show_progress(progress, language, if others { Readers::OtherApprovers } else { Readers::Asker })
+}
+
+/// Readers of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readers {
+    /// A chat with the person who decides.
+    Asker,
+    /// A chat in which other people decide.
+    OtherApprovers,
+    /// A client of the HTTP API, which shows no file beside the view.
+    Client,
+}
+
+fn show_progress(progress: &Progress, language: Language, readers: Readers) -> ReplyView {
     let asked = progress.asked.first();
-    let whose = if others { language.approval_by_others() } else { "" };
+    let whose = if readers == Readers::OtherApprovers { language.approval_by_others() } else { "" };
     let ask = asked.map(|asked| {
         let what = language.approval_question(&asked.request);
         let more = match asked.whole.as_deref() {
             None => String::new(),
-            Some(whole) if is_file(whole) => language.approval_in_file().to_owned(),
+            Some(whole) if readers != Readers::Client && is_file(whole) => {
+                language.approval_in_file().to_owned()
+            }
             Some(whole) => fenced(whole),
         };
         Prompt { text: paragraphs(&[&what, &more, whose]), choices: decide(language, &asked.key) }
@@ -58,7 +138,7 @@ pub(super) fn live(progress: &Progress, language: Language, others: bool) -> Rep
     };
     // A purpose is the model's words.
     let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
-    let decided = decisions(language, &progress.decided);
+    let decided = decisions(language, &progress.decided, readers);
     let todos = todos::live(language, &progress.todos);
     let tasks = tasks::live(language, &progress.tasks);
     let own = scrub::hide_in_growing_talk(&progress.text);
@@ -95,9 +175,15 @@ fn decide(language: Language, key: &str) -> Vec<Choice> {
 }
 
 /// Returns the lines about decisions.
-fn decisions(language: Language, decisions: &[Decision]) -> String {
-    let line = |Decision { request: wish, approved, by, not_asked: unasked }: &Decision| match (approved, by)
-    {
+fn decisions(language: Language, decisions: &[Decision], readers: Readers) -> String {
+    let name = |by: &String| match readers == Readers::Client && is_local(by) {
+        true => language.you().to_owned(),
+        false => by.clone(),
+    };
+    let line = |Decision { request: wish, approved, by, not_asked: unasked }: &Decision| match (
+        approved,
+        by.as_ref().map(name),
+    ) {
         _ if *unasked => language.nobody_asked(wish),
         (true, Some(by)) => language.approved(by, wish),
         (true, None) => language.approved_somehow(wish),
@@ -105,6 +191,11 @@ fn decisions(language: Language, decisions: &[Decision]) -> String {
         (false, None) => language.approved_by_nobody(wish),
     };
     decisions.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns whether a decision was made by the person who uses the page and the terminal without an account.
+fn is_local(by: &str) -> bool {
+    by == accounts::OPERATOR || by == UserId::local().as_str()
 }
 
 /// Puts paragraphs together, without any secret of pudu's own that a tool found and the model repeats.
@@ -203,7 +294,7 @@ fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> Stri
     }
 }
 
-/// Returns the final view. Where others read it, the asker has a name.
+/// Returns the final view of a chat, with its files. Where others read it, the asker has a name.
 pub(super) async fn finished(
     shared: &Shared,
     limits: ChannelLimits,
@@ -213,6 +304,18 @@ pub(super) async fn finished(
     asker: Option<&str>,
 ) -> FinalView {
     let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
+    let title = ended.title.clone();
+    FinalView { files, title, ..end_in_words(language, ended, Readers::Asker, asker, &missing) }
+}
+
+/// Returns the end of a run in words, with what can be chosen. `missing` names files that do not go with it.
+fn end_in_words(
+    language: Language,
+    ended: &RunEnd,
+    readers: Readers,
+    asker: Option<&str>,
+    missing: &str,
+) -> FinalView {
     let (question, options, listed) = ended.question.as_ref().map(asked).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
         Outcome::Success => match (ended.finish, &ended.question) {
@@ -239,20 +342,19 @@ pub(super) async fn finished(
     };
     let summarized = if ended.summarized { language.summarized() } else { "" };
     let compacted = ended.compaction.map(|made| compacted(language, made)).unwrap_or_default();
-    let decided = decisions(language, &ended.decisions);
+    let decided = decisions(language, &ended.decisions, readers);
     let goal = ended.goal.as_ref().and_then(|goal| goals::judged(language, goal)).unwrap_or_default();
     let near: Vec<String> =
         ended.notes.budgets.iter().map(|notice| budgets::near(language, notice)).collect();
     let near = near.join("\n");
-    let parts = [&ended.text, &decided, &left, &note, &missing, &goal, &compacted, summarized, &near];
+    let parts = [&ended.text, &decided, &left, &note, missing, &goal, &compacted, summarized, &near];
     let mut text = paragraphs(&parts);
-    if text.is_empty() && files.is_empty() {
+    if text.is_empty() && ended.artifacts.is_empty() {
         language.end_silent().clone_into(&mut text);
     }
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
-    let title = ended.title.clone();
     let listed = listed && !choices.is_empty();
-    FinalView { text, files, choices, listed, failed, title, ..FinalView::default() }
+    FinalView { text, choices, listed, failed, ..FinalView::default() }
 }
 
 /// Returns the outcome of a requested summary.

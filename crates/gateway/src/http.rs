@@ -10,6 +10,7 @@ pub(crate) mod guests;
 pub(crate) mod health;
 pub(crate) mod ignored;
 pub(crate) mod json;
+pub(crate) mod language;
 pub(crate) mod paced;
 mod query;
 pub(crate) mod serve;

@@ -8,7 +8,6 @@
 mod admin;
 mod agent;
 mod auth;
-mod chat;
 mod console;
 mod http;
 mod openapi;
@@ -35,13 +34,11 @@ use http::{
     body_limit::{self, MAX_BODY_BYTES},
     cors, failures, paced, serve,
 };
-// `chat` uses these at the root.
-use http::{errors, file, json};
-use openapi::{RouteAccess, Routes, get, post, says};
+use openapi::{RouteAccess, Routes, get, says};
 use pudu_client::{Client, store::Db};
 use pudu_config::{HotConfig, Watcher};
-use pudu_dispatch::{Shared, bus::STORE_TIMEOUT, connections::Connections, local::LocalChannel};
-use runs::{content, options, readers::RunReaders};
+use pudu_dispatch::{Shared, bus::STORE_TIMEOUT, connections::Connections};
+use runs::readers::RunReaders;
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
 use threads::uploads::MAX_CONCURRENT_UPLOADS;
 use tokio::{net::TcpListener, sync::Semaphore};
@@ -62,7 +59,6 @@ impl FromRequestParts<GatewayState> for GatewayState {
 
 struct Inner {
     shared: Arc<Shared>,
-    local: Arc<LocalChannel>,
     connections: Arc<Connections>,
     watcher: Arc<Watcher>,
     guard: guard::RequestGuard,
@@ -81,11 +77,11 @@ impl GatewayState {
     /// health, the page, links and webhooks may require it.
     pub fn new(
         shared: Arc<Shared>,
-        local: Arc<LocalChannel>,
-        lines: Arc<Connections>,
+        connections: Arc<Connections>,
         watcher: Arc<Watcher>,
         bound: SocketAddr,
-        (token, sign_in): (GatewayToken, SignIn),
+        token: GatewayToken,
+        sign_in: SignIn,
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::RequestGuard::new(bound, token);
@@ -93,8 +89,7 @@ impl GatewayState {
         let (failures, started) = (failures::Failures::default(), Instant::now());
         Self(Arc::new(Inner {
             shared,
-            local,
-            connections: lines,
+            connections,
             watcher,
             guard,
             sign_in,
@@ -129,29 +124,6 @@ impl GatewayState {
         serve::serve(listener, self.router(), stop).await;
     }
 
-    /// The routes of the page's chats.
-    fn local() -> Routes {
-        Routes::new("chat")
-            .at(
-                "/api/chat/{chat}/events",
-                get(chat::events, says("Streams the lines of a chat.").streams().fails(&[422])),
-            )
-            .at(
-                "/api/chat/{chat}/messages",
-                post(chat::say, says("Sends a message.").gives_with(202, "Accepted"))
-                    .limit(chat::MAX_BODY_BYTES),
-            )
-            .at(
-                "/api/chat/{chat}/press",
-                post(chat::press, says("Presses a button below an answer.").gives_with(202, "Accepted")),
-            )
-            .at(
-                "/api/chat/{chat}/files/{line}/{index}",
-                get(chat::file, says("Fetches a file of an answer.").sends_file().fails(&[422])),
-            )
-            .behind(middleware::from_fn(admit::local))
-    }
-
     /// The routes that answer below `/api` and below `/api/langgraph`, where DeerFlow's frontend asks with LangGraph's SDK.
     fn prefixed(&self) -> Routes {
         let routes = threads::routes()
@@ -174,7 +146,6 @@ impl GatewayState {
             .merge(admin::channel_list_routes())
             .merge(admin::routes(self))
             .merge(auth::own_routes())
-            .merge(Self::local())
             .admitted(RouteAccess::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 
@@ -215,7 +186,7 @@ impl GatewayState {
             .layer(body_limit::layers(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
-            .layer(middleware::from_fn(errors::shape))
+            .layer(middleware::from_fn(http::errors::shape))
             .with_state(self);
         match cors {
             Some(cors) => all.layer(cors),

@@ -15,6 +15,7 @@ pub(crate) mod readers;
 pub(crate) mod request;
 mod stream;
 mod temporary;
+mod view;
 
 use crate::{
     GatewayState,

@@ -18,7 +18,7 @@ pub mod thread;
 pub(crate) mod uploads;
 
 use crate::{
-    GatewayState, chat,
+    GatewayState,
     openapi::{MethodRoutes, Routes, delete, get, post, put, says},
 };
 use axum::middleware;
@@ -188,7 +188,10 @@ pub(crate) fn command_routes() -> Routes {
         .at("/api/commands", get(slash_commands::list, "Lists the slash commands, followed by the skills."))
 }
 
+/// Maximum size of a body with images in it, in bytes.
+const MAX_LARGE_BODY_BYTES: usize = 16 * 1024 * 1024;
+
 /// Takes bodies with images in them.
 pub(crate) fn large(handlers: MethodRoutes) -> MethodRoutes {
-    handlers.limit(chat::MAX_BODY_BYTES)
+    handlers.limit(MAX_LARGE_BODY_BYTES)
 }

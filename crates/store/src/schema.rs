@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/23.sql"),
     include_str!("../migrations/24.sql"),
     include_str!("../migrations/25.sql"),
+    include_str!("../migrations/26.sql"),
 ];
 
 /// Applies the missing migrations, in one transaction. Of several processes that start at once, one does it and

@@ -3,8 +3,7 @@
 //! Blocks that are complete go to the terminal once and scroll away with it; only the last, unfinished one is
 //! drawn again and again.
 
-use super::markdown::settled;
-use pudu_dispatch::local::TranscriptLine;
+use super::{markdown::settled, wire::TranscriptLine};
 use std::collections::HashMap;
 
 /// The answers that grow, each with what was printed of it.
@@ -38,18 +37,6 @@ impl Flow {
             self.printed.insert(line.id.clone(), part(0, end).to_owned());
         }
         step
-    }
-
-    /// Goes on with an answer under another id: after a restart of the daemon it may have one.
-    pub(super) fn adopt(&mut self, line: &TranscriptLine) {
-        if self.printed.contains_key(&line.id) {
-            return;
-        }
-        let same = |printed: &String| !printed.is_empty() && line.text.starts_with(printed);
-        let old = self.printed.iter().find(|(_, printed)| same(printed)).map(|(id, _)| id.clone());
-        if let Some(printed) = old.and_then(|id| self.printed.remove(&id)) {
-            self.printed.insert(line.id.clone(), printed);
-        }
     }
 }
 
@@ -98,14 +85,5 @@ mod tests {
         let mut flow = Flow::default();
         flow.step(&line("1", "one\n\ntwo\n", false));
         assert_eq!(flow.step(&line("1", "other", true)), step("other", ""));
-    }
-
-    #[test]
-    fn an_answer_goes_on_under_another_id() {
-        let mut flow = Flow::default();
-        flow.step(&line("1", "one\n\ntwo\n", false));
-        let resumed = line("9", "one\n\ntwo\n\nthree", true);
-        flow.adopt(&resumed);
-        assert_eq!(flow.step(&resumed), step("two\n\nthree", ""));
     }
 }

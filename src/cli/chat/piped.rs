@@ -5,10 +5,10 @@
 //! terminal that closes and `kill`.
 
 use super::{
-    ChatEnd, DOUBT,
+    ChatEnd,
     post::{PendingPosts, PostReport},
     talk::{ChatTranscript, STOP},
-    wire::{Act, ChatNews, ChatWire},
+    wire::{Act, ChatNews, ChatWire, LineFile, TranscriptLine},
 };
 use anyhow::{Context, Result, bail};
 use futures_util::StreamExt;
@@ -31,11 +31,9 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
     let mut ends = EndSignals::new()?;
     let mut pipe = Pipe {
         news: wire.follow(),
-        post: PendingPosts::new(wire.clone()),
+        post: PendingPosts::new(wire),
         talk: ChatTranscript::default(),
-        wire,
         lost: false,
-        taken: false,
         told: Vec::new(),
     };
     let answers = tokio::select! {
@@ -52,7 +50,7 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
         }
     };
     let (mut first, mut ended) = (true, ChatEnd::Well);
-    for PipedAnswer { text, failed } in answers {
+    for PipedAnswer { text, failed } in answers.into_iter().filter(|answer| !answer.text.is_empty()) {
         if failed {
             ended = ChatEnd::Failed;
             eprintln!("{text}");
@@ -110,13 +108,10 @@ struct PipedAnswer {
 }
 
 struct Pipe {
-    wire: Arc<dyn ChatWire>,
     news: futures_util::stream::BoxStream<'static, ChatNews>,
     post: PendingPosts,
     talk: ChatTranscript,
     lost: bool,
-    /// Whether what was said is kept.
-    taken: bool,
     /// The choices of the decision that was told last.
     told: Vec<Choice>,
 }
@@ -139,11 +134,7 @@ impl Pipe {
             bail!("too much waits to be sent");
         }
         self.talk.said();
-        let answers = self.listen().await?;
-        if answers.is_empty() {
-            eprintln!("nothing was answered to this alone: it became part of what was at work already");
-        }
-        Ok(answers)
+        self.listen().await
     }
 
     /// Stops what answers, as the button below it does; tells whether nothing is at work any more.
@@ -151,12 +142,7 @@ impl Pipe {
         if !self.talk.busy() {
             return true;
         }
-        // Where nothing grows yet there is no button, and the word does the same.
-        let act = match self.talk.open().last() {
-            Some(line) => Act::Press { line: line.id.clone(), action: STOP.to_owned() },
-            None => Act::Say(STOP.to_owned()),
-        };
-        self.post.take(act).is_ok()
+        self.post.take(Act::Choose(STOP.to_owned())).is_ok()
             && matches!(tokio::time::timeout(STOP_TIMEOUT, self.listen()).await, Ok(Ok(_)))
     }
 
@@ -167,11 +153,10 @@ impl Pipe {
             tokio::select! {
                 news = self.news.next() => answers.extend(self.hear(news)?),
                 report = self.post.next() => match report {
-                    PostReport::Taken => self.taken = true,
+                    PostReport::Taken => {}
                     PostReport::Delayed(reason) => eprintln!("{reason}; trying again…"),
                     PostReport::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
-                () = tokio::time::sleep(DOUBT), if self.taken && self.talk.in_doubt() => self.talk.settle(),
             }
             self.tell_decision();
         }
@@ -189,29 +174,32 @@ impl Pipe {
         }
     }
 
-    fn hear(&mut self, news: Option<ChatNews>) -> Result<Vec<PipedAnswer>> {
+    fn hear(&mut self, news: Option<ChatNews>) -> Result<Option<PipedAnswer>> {
         match news {
-            Some(ChatNews::Change(change)) => {
+            Some(ChatNews::Begun(lines)) => {
                 self.lost = false;
-                Ok(self.talk.hear(change).iter().map(|line| self.written(line)).collect())
+                self.talk.begin(lines);
+                Ok(None)
+            }
+            Some(ChatNews::Line(line)) => {
+                self.lost = false;
+                Ok(self.talk.take(line).map(|line| written(&line)))
             }
             Some(ChatNews::Lost) => {
                 if !std::mem::replace(&mut self.lost, true) {
                     eprintln!("pudu cannot be reached; trying again…");
                 }
-                Ok(Vec::new())
+                Ok(None)
             }
             Some(ChatNews::Refused(reason)) => bail!(reason),
             None => bail!("the chat has ended"),
         }
     }
+}
 
-    /// Writes an answer and where its files are.
-    fn written(&self, line: &pudu_dispatch::local::TranscriptLine) -> PipedAnswer {
-        let place = |(index, name): (usize, &String)| {
-            format!("\n{name}: {}", self.wire.file(&line.id, index).unwrap_or_default())
-        };
-        let files: String = line.files.iter().enumerate().map(place).collect();
-        PipedAnswer { text: format!("{}{files}", line.text), failed: line.failed }
-    }
+/// Writes an answer and where its files are.
+fn written(line: &TranscriptLine) -> PipedAnswer {
+    let place = |file: &LineFile| format!("\n{}: {}", file.name, file.place);
+    let files: String = line.files.iter().map(place).collect();
+    PipedAnswer { text: format!("{}{files}", line.text), failed: line.failed }
 }

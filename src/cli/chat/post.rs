@@ -2,7 +2,7 @@
 //! with its key, so it is neither lost nor doubled.
 
 use super::{
-    remote::backoff,
+    api::backoff,
     wire::{Act, ChatWire, Letter, Unsent},
 };
 use pudu_channels::BoxFuture;
@@ -42,7 +42,8 @@ impl PendingPosts {
         if self.waiting.len() >= MAX_PENDING_MESSAGES {
             return Err(act);
         }
-        self.waiting.push_back(Letter { key: MessageId::fresh().to_string(), act });
+        let key = MessageId::fresh().to_string();
+        self.waiting.push_back(Letter { key, is_repeated: false, act });
         Ok(())
     }
 
@@ -77,7 +78,8 @@ impl PendingPosts {
             }
             Err(Unsent::Later { reason, after }) => {
                 self.failures += 1;
-                self.dispatch(letter, after.unwrap_or_default().max(backoff(self.failures)));
+                let again = Letter { is_repeated: true, ..letter };
+                self.dispatch(again, after.unwrap_or_default().max(backoff(self.failures)));
                 (self.failures == 1).then_some(PostReport::Delayed(reason))
             }
         }
@@ -119,10 +121,6 @@ mod tests {
         fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<CommandEntry>> {
             Box::pin(std::future::ready(Vec::new()))
         }
-
-        fn file(&self, _line: &str, _index: usize) -> Option<String> {
-            None
-        }
     }
 
     fn say(text: &str) -> Act {
@@ -145,7 +143,8 @@ mod tests {
         let sent = fake.sent.lock().unwrap().clone();
         let acts: Vec<Act> = sent.iter().map(|letter| letter.act.clone()).collect();
         assert_eq!(acts, [say("one"), say("one"), say("one"), say("two")]);
-        assert!(sent[0] == sent[1] && sent[1] == sent[2] && sent[2].key != sent[3].key, "{sent:?}");
+        assert!(sent[0].key == sent[1].key && sent[1] == sent[2] && sent[2].key != sent[3].key, "{sent:?}");
+        assert_eq!([0, 1, 3].map(|at| sent[at].is_repeated), [false, true, false]);
     }
 
     #[tokio::test(start_paused = true)]

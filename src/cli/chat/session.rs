@@ -1,11 +1,11 @@
 //! The chat for a person at a terminal.
 //!
-//! It is in one of two moods. *Watching*: an answer grows above a status line, keys are not read. *Typing*:
+//! It has two modes. *Watching*: an answer grows above a status line, keys are not read. *Typing*:
 //! the prompt is open, and what is complete of an answer is printed above it. The first key that is typed
 //! while watching opens the prompt and becomes its first letter; sending goes back to watching.
 
 use super::{
-    DOUBT, diff,
+    diff,
     flow::Flow,
     markdown::{self, Layout},
     paint::{Paint, TextLook, tame},
@@ -14,12 +14,11 @@ use super::{
     screen::Screen,
     talk::{ChatTranscript, STOP},
     terminal::{self, Hush},
-    wire::{Act, ChatNews, ChatWire},
+    wire::{Act, ChatNews, ChatWire, LineSpeaker, TranscriptLine},
 };
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
-use pudu_dispatch::local::{From, TranscriptChange, TranscriptLine};
 use pudu_texts::Language;
 use std::{
     io::{self, Stdout},
@@ -28,7 +27,7 @@ use std::{
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
-    time::{Instant, MissedTickBehavior},
+    time::MissedTickBehavior,
 };
 
 /// The status line moves, and keys are looked for, this often.
@@ -53,15 +52,13 @@ pub(super) struct TerminalSession {
     frame: usize,
     /// Text that the next prompt begins with.
     draft: String,
-    /// The choices below the newest answer, and its line.
-    choices: (String, Vec<Choice>),
+    /// The choices below the newest answer.
+    choices: Vec<Choice>,
     /// The choices of the last decision that was printed for good.
     offered: Vec<Choice>,
     /// The step of the work that was printed last.
     step: Option<String>,
     lost: bool,
-    /// When what was said while an answer grew counts as answered.
-    doubt: Option<Instant>,
 }
 
 impl TerminalSession {
@@ -77,11 +74,10 @@ impl TerminalSession {
             watching: None,
             frame: 0,
             draft: String::new(),
-            choices: (String::new(), Vec::new()),
+            choices: Vec::new(),
             offered: Vec::new(),
             step: None,
             lost: false,
-            doubt: None,
         }
     }
 
@@ -109,7 +105,6 @@ impl TerminalSession {
                     true => self.type_now()?,
                     false => self.draw()?,
                 },
-                () = due(self.doubt) => self.talk.settle(),
                 _ = interrupt.recv() => self.stop(),
                 _ = terminate.recv() => break,
                 _ = hangup.recv() => break,
@@ -119,11 +114,10 @@ impl TerminalSession {
         Ok(())
     }
 
-    /// Gets into the mood that the state of things asks for.
+    /// Enters the mode that fits the state.
     fn settle(&mut self) -> Result<()> {
         let busy = self.talk.busy();
         self.prompt.set_busy(busy);
-        self.doubt = self.talk.in_doubt().then(|| self.doubt.unwrap_or_else(|| Instant::now() + DOUBT));
         if busy && !self.prompt.is_open() && self.watching.is_none() {
             self.watching = Some(Hush::new()?);
             self.draw()?;
@@ -151,34 +145,35 @@ impl TerminalSession {
                 self.lost = true;
                 self.note(TextLook::WARN, "pudu cannot be reached; trying again…")
             }
-            ChatNews::Change(change) => {
-                if std::mem::take(&mut self.lost) {
-                    self.note(TextLook::DIM, "connected again")?;
+            ChatNews::Begun(lines) => {
+                self.connected()?;
+                self.past(&lines)?;
+                self.talk.begin(lines);
+                self.grow()
+            }
+            ChatNews::Line(line) => {
+                self.connected()?;
+                if let Some(title) = &line.title {
+                    self.screen.entitle(&tame(title))?;
                 }
-                self.change(change)
+                if let Some(line) = self.talk.take(line) {
+                    self.finish(&line)?;
+                }
+                self.grow()
             }
         }
     }
 
-    fn change(&mut self, change: TranscriptChange) -> Result<()> {
-        let lines = match &change {
-            TranscriptChange::Transcript(lines) => lines.as_slice(),
-            TranscriptChange::Line(line) => std::slice::from_ref(line),
-        };
-        if let Some(title) = lines.iter().rev().find_map(|line| line.title.as_deref()) {
-            self.screen.entitle(&tame(title))?;
+    /// Notes that the daemon answers again.
+    fn connected(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.lost) {
+            true => self.note(TextLook::DIM, "connected again"),
+            false => Ok(()),
         }
-        match &change {
-            TranscriptChange::Transcript(lines) if !self.talk.has_begun() => self.past(lines)?,
-            TranscriptChange::Transcript(lines) => lines.iter().for_each(|line| self.flow.adopt(line)),
-            TranscriptChange::Line(line) if line.from == From::You && line.seen => {
-                self.note(TextLook::DIM, "seen, it waits its turn")?;
-            }
-            TranscriptChange::Line(_) => {}
-        }
-        for line in self.talk.hear(change) {
-            self.finish(&line)?;
-        }
+    }
+
+    /// Prints the parts of growing answers that are complete.
+    fn grow(&mut self) -> Result<()> {
         for line in self.talk.open().to_vec() {
             let step = self.flow.step(&line);
             self.markdown(&step.print)?;
@@ -224,10 +219,13 @@ impl TerminalSession {
 
     /// Shows how the last talk ended.
     fn past(&mut self, lines: &[TranscriptLine]) -> Result<()> {
-        let Some(asked) = lines.iter().rposition(|line| line.from == From::You) else { return Ok(()) };
+        if let Some(title) = lines.iter().rev().find_map(|line| line.title.as_deref()) {
+            self.screen.entitle(&tame(title))?;
+        }
+        let Some(asked) = lines.iter().rposition(|line| line.from == LineSpeaker::You) else { return Ok(()) };
         let mut shown = Vec::new();
         for line in lines.iter().skip(asked).filter(|line| line.done) {
-            let mark = if line.from == From::You { "› " } else { "" };
+            let mark = if line.from == LineSpeaker::You { "› " } else { "" };
             let layout = Layout { paint: Paint::new(Some("1")), ..self.layout() };
             shown.extend(markdown::lines(&format!("{mark}{}", line.text), layout));
             shown.push(String::new());
@@ -246,15 +244,15 @@ impl TerminalSession {
         let step = self.flow.step(line);
         self.markdown(&step.print)?;
         let mut extras = diff::lines(&line.diff, self.paint);
-        for (index, name) in line.files.iter().enumerate() {
-            let place = self.wire.file(&line.id, index).unwrap_or_default();
-            extras.push(format!("{}  {}", tame(name), self.paint.text(TextLook::DIM, &tame(&place))));
+        for file in &line.files {
+            let place = self.paint.text(TextLook::DIM, &tame(&file.place));
+            extras.push(format!("{}  {place}", tame(&file.name)));
         }
         extras.extend(self.numbered(&line.choices));
         if !extras.is_empty() {
             extras.push(String::new());
         }
-        self.choices = (line.id.clone(), line.choices.clone());
+        self.choices = line.choices.clone();
         self.print(&extras)
     }
 
@@ -265,7 +263,7 @@ impl TerminalSession {
                 self.note(TextLook::WARN, &format!("not sent yet: {reason}; trying again…"))
             }
             PostReport::Refused(act, reason) => {
-                self.talk.settle();
+                self.talk.unsaid();
                 self.note(TextLook::WARN, &format!("not sent: {reason}"))?;
                 if let Act::Say(text) = act {
                     self.draft = text;
@@ -282,9 +280,9 @@ impl TerminalSession {
             return Ok(());
         }
         let below = std::mem::take(&mut self.choices);
-        let deciding = self.talk.decision().map(|(line, choices)| (line.id.clone(), choices));
+        let deciding = self.talk.decision().map(|(_, choices)| choices);
         let decides = deciding.is_some();
-        let (line, choices) = deciding.unwrap_or(below);
+        let choices = deciding.unwrap_or(below);
         let number =
             text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
         // A decision is answered by the work that goes on.
@@ -292,7 +290,7 @@ impl TerminalSession {
             self.talk.said();
         }
         let act = match number {
-            Some(choice) => Act::Press { line, action: choice.action },
+            Some(choice) => Act::Choose(choice.action),
             None => Act::Say(text.to_owned()),
         };
         self.print(&[String::new()])?;
@@ -306,9 +304,8 @@ impl TerminalSession {
     /// Stops what is at work, as the button below it would.
     fn stop(&mut self) {
         if self.talk.busy() {
-            let line = self.talk.open().last().map(|line| line.id.clone()).unwrap_or_default();
             // If too much waits to be sent, the daemon cannot be told in any case.
-            self.post.take(Act::Press { line, action: STOP.to_owned() }).ok();
+            self.post.take(Act::Choose(STOP.to_owned())).ok();
         }
     }
 
@@ -343,7 +340,7 @@ impl TerminalSession {
     fn draw(&mut self) -> Result<()> {
         self.frame += 1;
         let mut lines = Vec::new();
-        let open = self.talk.open().last().cloned();
+        let open = self.talk.open().first().cloned();
         if let Some(line) = &open {
             let tail = self.flow.step(line).tail;
             if !tail.trim().is_empty() {
@@ -363,7 +360,6 @@ impl TerminalSession {
         let doing = match open {
             Some(TranscriptLine { activity: Some(activity), .. }) => tame(activity),
             Some(_) => String::new(),
-            None if self.talk.in_doubt() => String::new(),
             None => "Thinking…".to_owned(),
         };
         let hint = match self.talk.decision() {
@@ -382,12 +378,4 @@ fn is_step(activity: &str) -> bool {
         [language.thinking(), language.waiting_for_decision(), language.working_on()].contains(&activity)
     };
     !activity.trim().is_empty() && !Language::ALL.into_iter().any(idle)
-}
-
-/// Waits for a moment; for ever if there is none.
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }

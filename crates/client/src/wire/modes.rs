@@ -23,6 +23,8 @@ pub struct Modes {
     pub debug: bool,
     /// The state as a checkpoint, after each change: `checkpoints` frames.
     pub checkpoints: bool,
+    /// The run as people see it in a chat, after each change: `view` frames. An extension of pudu's.
+    pub view: bool,
 }
 
 impl Modes {
@@ -59,6 +61,7 @@ impl Modes {
                 "tasks" => &mut modes.tasks,
                 "debug" => &mut modes.debug,
                 "checkpoints" => &mut modes.checkpoints,
+                "view" => &mut modes.view,
                 _ => {
                     unknown.push(mode.to_owned());
                     continue;

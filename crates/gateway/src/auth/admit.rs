@@ -8,7 +8,6 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use pudu_client::base::UserId;
 use std::net::SocketAddr;
 
 /// Admits callers who may use the API.
@@ -74,14 +73,5 @@ pub(crate) async fn owner(
     match proof == CallerProof::Local || caller.is_admin() {
         true => operator(gateway, peer, visitor, caller, Extension(proof), request, next).await,
         false => Ok(next.run(request).await),
-    }
-}
-
-/// Lets through the local user and administrators: the page's chats are theirs. Comes behind [`check`].
-pub(crate) async fn local(request: Request, next: Next) -> Result<Response, ApiError> {
-    let is_theirs = |caller: &Caller| caller.user == UserId::local() || caller.is_admin();
-    match request.extensions().get().is_some_and(is_theirs) {
-        true => Ok(next.run(request).await),
-        false => Err(ApiError::forbidden("the page's chats are the operator's: use your own threads")),
     }
 }

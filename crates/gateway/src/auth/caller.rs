@@ -44,13 +44,13 @@ impl Caller {
         &self,
         gateway: &GatewayState,
         thread: ThreadId,
-        language: Option<Language>,
+        language: Language,
     ) -> Result<ThreadCaller, ApiError> {
         let shared = &gateway.0.shared;
         let account = shared.accounts.get(local::ACCOUNT);
         let account = account.ok_or_else(|| ApiError::unavailable("the daemon is stopping; try again"))?;
         let (user, is_admin) = (self.user.clone(), self.is_admin());
-        Ok(ThreadCaller { thread, user, is_admin, language: local::language(shared, language), account })
+        Ok(ThreadCaller { thread, user, is_admin, language, account })
     }
 }
 

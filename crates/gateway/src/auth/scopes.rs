@@ -41,10 +41,7 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
         // Commands change memory, secrets and agents of a person.
         ["api", "threads", _, "slash-commands"] => ScopeNeed::Person,
         ["api", "threads", rest @ ..] => ScopeNeed::Scopes(thread(method, rest)),
-        ["api", "chat", _, "messages"] => ScopeNeed::Scopes(&["runs:create"]),
         // To press a button is to decide for a person, and stays theirs.
-        ["api", "chat", _, "events"] if reads => ScopeNeed::Scopes(&["runs:read"]),
-        ["api", "chat", _, "files", ..] if reads => ScopeNeed::Scopes(&["threads:read"]),
         _ => ScopeNeed::Person,
     }
 }
@@ -112,15 +109,12 @@ mod tests {
         check("POST", "/api/langgraph/threads/search", scopes(&["threads:read"]));
         check("POST", "/api/langgraph/threads/t/runs/r/stream", scopes(&["runs:read"]));
         check("POST", "/api/langgraph/langgraph/threads", ScopeNeed::Person);
-        check("POST", "/api/chat/c/messages", scopes(&["runs:create"]));
         for (method, path) in [
             ("POST", "/api/v1/auth/tokens"),
             ("POST", "/api/v1/auth/change-password"),
             ("PUT", "/api/skills/a"),
             ("GET", "/api/users"),
             ("GET", "/api/memory"),
-            ("POST", "/api/chat/c/events"),
-            ("POST", "/api/chat/c/press"),
             ("GET", "/"),
         ] {
             check(method, path, ScopeNeed::Person);

@@ -151,8 +151,3 @@ pub(crate) async fn shape(request: Request, next: Next) -> Response {
     parts.headers.extend(shaped.headers);
     Response::from_parts(parts, body)
 }
-
-/// Answers with an error.
-pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
-    ApiError::new(status, detail).into_response()
-}

@@ -22,9 +22,6 @@ pub(crate) struct Json<T>(pub(crate) T);
 /// A form of a page, read as a query is.
 pub(crate) struct Form<T>(pub(crate) T);
 
-/// A body that cannot be read.
-pub(crate) type BodyRejection = ApiError;
-
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = ApiError;
 

@@ -1,7 +1,10 @@
 //! Inputs of a request, as the extractors of its handler read them.
 
 use super::answer::DescribedAnswer;
-use crate::{Caller, GatewayState, Json, Query, http::Form};
+use crate::{
+    Caller, GatewayState, Json, Query,
+    http::{Form, language::PreferredLanguage},
+};
 use axum::{
     Extension,
     body::Bytes,
@@ -35,6 +38,7 @@ impl<T> Described for State<T> {}
 impl<T> Described for Extension<T> {}
 impl<T> Described for ConnectInfo<T> {}
 impl Described for Caller {}
+impl Described for PreferredLanguage {}
 impl Described for GatewayState {}
 impl Described for HeaderMap {}
 impl Described for Method {}

@@ -1,7 +1,6 @@
 //! A page for people that lists the operations of the document. It has no script, and loads nothing.
 
 use super::OpenApiDocument;
-use crate::console;
 use axum::{
     Extension,
     http::header,
@@ -33,7 +32,9 @@ pub(crate) async fn page(Extension(document): Extension<Arc<OpenApiDocument>>) -
 }
 
 fn html(document: &Value) -> String {
-    let body = console::html(&markdown(document));
+    let mut options = comrak::Options::default();
+    (options.extension.table, options.render.escape) = (true, true);
+    let body = comrak::markdown_to_html(&markdown(document), &options);
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>pudu: HTTP API</title>\
          <style>{STYLE}</style><body>{body}</body></html>"

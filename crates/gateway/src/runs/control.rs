@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     ApiError, Caller, GatewayState, Json, Query, Scrubbed,
-    http::ignored::Ignored,
+    http::{ignored::Ignored, language::PreferredLanguage},
     openapi::{Described, RequestParts},
     threads::{
         owned::{check_owner, own, own_if_there, path_parameter},
@@ -32,6 +32,7 @@ use pudu_client::{
     wire::{failure::failure, modes::Modes, run},
 };
 use pudu_dispatch::Shared;
+use pudu_texts::Language;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -54,10 +55,10 @@ impl AcceptedRun {
         places
     }
 
-    fn follow(self, gateway: &GatewayState) -> Response {
+    fn follow(self, gateway: &GatewayState, language: Language) -> Response {
         let Self { thread, run, assistant, modes, reader, ignored, .. } = self;
         let request = StreamRequest { thread, run, assistant, modes, after: None, lost: None };
-        run_stream::respond(gateway, request, reader, &ignored)
+        run_stream::respond(gateway, request, reader, language, &ignored)
     }
 }
 
@@ -189,9 +190,10 @@ pub(crate) async fn create(
 pub(crate) async fn stream(
     gateway: GatewayState,
     caller: Caller,
+    PreferredLanguage(language): PreferredLanguage,
     requested: RequestedRun,
 ) -> Result<Response, ApiError> {
-    Ok(accept(&gateway, &caller, requested, true).await?.follow(&gateway))
+    Ok(accept(&gateway, &caller, requested, true).await?.follow(&gateway, language))
 }
 
 /// Begins a run and answers with the values of its thread at its end.
@@ -232,6 +234,7 @@ pub(crate) async fn join(
     caller: Caller,
     run: Result<ReadableRun, ApiError>,
     RawQuery(query): RawQuery,
+    PreferredLanguage(language): PreferredLanguage,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let cancels = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?.cancels;
@@ -240,8 +243,9 @@ pub(crate) async fn join(
         check_owner(&caller, &thread)?;
     }
     if headers.get(header::ACCEPT).is_some_and(|kind| kind.as_bytes() == b"text/event-stream") {
-        let modes = Modes { values: true, ..Modes::default() };
-        return Ok(rejoin(&gateway, row, (modes, Ignored::default()), &headers, cancels));
+        let (modes, ignored) = (Modes { values: true, ..Modes::default() }, Ignored::default());
+        let followed = FollowRequest { row, modes, ignored, cancels, language };
+        return Ok(rejoin(&gateway, followed, &headers));
     }
     let live = gateway.client().live_run(&row.id);
     let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
@@ -250,18 +254,23 @@ pub(crate) async fn join(
     Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader, ignored }))
 }
 
-fn rejoin(
-    gateway: &GatewayState,
+/// A request to follow a run.
+struct FollowRequest {
     row: RunRow,
-    (modes, ignored): (Modes, Ignored),
-    headers: &HeaderMap,
+    modes: Modes,
+    ignored: Ignored,
+    /// Whether the run stops when its reader goes away.
     cancels: bool,
-) -> Response {
+    language: Language,
+}
+
+fn rejoin(gateway: &GatewayState, followed: FollowRequest, headers: &HeaderMap) -> Response {
+    let FollowRequest { row, modes, ignored, cancels, language } = followed;
     let assistant = run::assistant(&row.assistant).to_owned();
     let ((after, lost), reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
     let (thread, run) = (row.thread, row.id);
     let request = StreamRequest { thread, run, assistant, modes, after, lost };
-    run_stream::respond(gateway, request, reader, &ignored)
+    run_stream::respond(gateway, request, reader, language, &ignored)
 }
 
 /// Follows a run from the reader's position, after stopping it if that is requested.
@@ -292,7 +301,9 @@ pub(crate) async fn follow(
         }
     }
     let ignored = Ignored::of_run(unknown, Vec::new());
-    Ok(rejoin(&gateway, row, (modes, ignored), &headers, asked.cancels))
+    let PreferredLanguage(language) = PreferredLanguage::of(&gateway, &headers);
+    let followed = FollowRequest { row, modes, ignored, cancels: asked.cancels, language };
+    Ok(rejoin(&gateway, followed, &headers))
 }
 
 /// Returns the modes that the creator of a run asked for.

@@ -1,12 +1,9 @@
 //! DeerFlow's options of one run that a message may name: which model, whether it thinks, and how hard.
 //!
 //! Options that have no effect here are no error, since clients of DeerFlow send all options. [`ignored`] names them.
-use axum::http::StatusCode;
-use pudu_channels::RunOptions;
+use crate::{ApiError, http::wrong_value::says_nothing};
 use pudu_client::{RunFeatures, RunSecrets, base::Thinking};
 use serde_json::{Map, Value};
-
-use crate::http::wrong_value::says_nothing;
 
 /// Keys of `config` that have an effect.
 const CONFIG_KEYS: [&str; 3] = ["configurable", "context", "recursion_limit"];
@@ -25,15 +22,21 @@ const OPTION_KEYS: [&str; 11] = [
     "checkpoint_ns",
 ];
 
-/// Why options were refused: the status and the detail.
-pub(crate) type OptionsRefused = (StatusCode, String);
+/// The model of a run, as far as a request names it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ModelOptions {
+    /// Name of the model.
+    pub(crate) model: Option<String>,
+    /// How hard it thinks.
+    pub(crate) thinking: Option<Thinking>,
+}
 
 /// Options that a request names in its `config` and `context`. What `config.context` says counts before `context`, and that
 /// before `config.configurable`.
 pub(crate) struct NamedOptions(Map<String, Value>);
 
 impl NamedOptions {
-    pub(crate) fn of(config: &Value, context: &Value) -> Result<Self, OptionsRefused> {
+    pub(crate) fn of(config: &Value, context: &Value) -> Result<Self, ApiError> {
         let places = [
             ("config.configurable", &config["configurable"]),
             ("context", context),
@@ -41,7 +44,7 @@ impl NamedOptions {
             ("config", config),
         ];
         if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
-            return Err(wrong(format!("{name} is no object")));
+            return Err(ApiError::invalid(format!("{name} is no object")));
         }
         let mut options = Map::new();
         for (_, place) in &places[..3] {
@@ -53,63 +56,62 @@ impl NamedOptions {
     }
 
     /// Reads which model answers and how it thinks. `known` returns whether a model of a name exists.
-    pub(crate) fn model(&self, known: impl Fn(&str) -> bool) -> Result<RunOptions, OptionsRefused> {
+    pub(crate) fn model(&self, known: impl Fn(&str) -> bool) -> Result<ModelOptions, ApiError> {
         let model = self.text("model_name")?.or(self.text("model")?);
         if let Some(unknown) = model.filter(|name| !known(name)) {
-            return Err((StatusCode::BAD_REQUEST, format!("there is no model `{unknown}`")));
+            return Err(ApiError::bad_request(format!("there is no model `{unknown}`")));
         }
         let (enabled, effort) = (self.flag("thinking_enabled")?, self.text("reasoning_effort")?);
         if effort.is_some() && Thinking::of_options(None, effort).is_none() {
-            return Err(wrong("reasoning_effort is none of none, minimal, low, medium, high".to_owned()));
+            return Err(ApiError::invalid("reasoning_effort is none of none, minimal, low, medium, high"));
         }
-        let thinking = Thinking::of_options(enabled, effort).map(|thinking| thinking.name().to_owned());
-        Ok(RunOptions { model: model.map(str::to_owned), thinking })
+        Ok(ModelOptions { model: model.map(str::to_owned), thinking: Thinking::of_options(enabled, effort) })
     }
 
     /// Reads which agent is asked.
-    pub(crate) fn agent(&self) -> Result<Option<&str>, OptionsRefused> {
+    pub(crate) fn agent(&self) -> Result<Option<&str>, ApiError> {
         self.text("agent_name")
     }
 
     /// Reads whether the agent is a new one, which is made by the run.
-    pub(crate) fn is_bootstrap(&self) -> Result<bool, OptionsRefused> {
+    pub(crate) fn is_bootstrap(&self) -> Result<bool, ApiError> {
         Ok(self.flag("is_bootstrap")?.unwrap_or(false))
     }
 
     /// Reads whether the client shows people the approvals that a run needs. DeerFlow's clients do not, and do not send
     /// this option.
-    pub(crate) fn shows_approvals(&self) -> Result<bool, OptionsRefused> {
+    pub(crate) fn shows_approvals(&self) -> Result<bool, ApiError> {
         match self.0.get("approvals").map(Value::as_str) {
             None | Some(Some("refuse")) => Ok(false),
             Some(Some("ask")) => Ok(true),
-            Some(_) => Err(wrong("approvals is neither ask nor refuse".to_owned())),
+            Some(_) => Err(ApiError::invalid("approvals is neither ask nor refuse")),
         }
     }
 
     /// Reads which parts of the agent the run switches.
-    pub(crate) fn features(&self) -> Result<RunFeatures, OptionsRefused> {
-        RunFeatures::read(&self.0).map_err(wrong)
+    pub(crate) fn features(&self) -> Result<RunFeatures, ApiError> {
+        RunFeatures::read(&self.0).map_err(ApiError::invalid)
     }
 
     /// Reads the secrets that commands of the run find.
-    pub(crate) fn secrets(&self) -> Result<RunSecrets, OptionsRefused> {
-        RunSecrets::read(&self.0).map_err(wrong)
+    pub(crate) fn secrets(&self) -> Result<RunSecrets, ApiError> {
+        RunSecrets::read(&self.0).map_err(ApiError::invalid)
     }
 
     /// Reads a text; an empty one says nothing.
-    fn text(&self, key: &str) -> Result<Option<&str>, OptionsRefused> {
+    fn text(&self, key: &str) -> Result<Option<&str>, ApiError> {
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
-            Some(_) => Err(wrong(format!("{key} is no text"))),
+            Some(_) => Err(ApiError::invalid(format!("{key} is no text"))),
         }
     }
 
-    fn flag(&self, key: &str) -> Result<Option<bool>, OptionsRefused> {
+    fn flag(&self, key: &str) -> Result<Option<bool>, ApiError> {
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(wrong(format!("{key} is neither true nor false"))),
+            Some(_) => Err(ApiError::invalid(format!("{key} is neither true nor false"))),
         }
     }
 }
@@ -134,19 +136,16 @@ fn unknown(place: &str, options: &Value, known: &[&str]) -> Vec<String> {
     ignored.map(|(key, _)| format!("{place}.{key}")).collect()
 }
 
-fn wrong(detail: String) -> OptionsRefused {
-    (StatusCode::UNPROCESSABLE_ENTITY, detail)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::StatusCode;
     use serde_json::json;
 
     #[test]
     fn only_a_client_that_says_so_shows_approvals() {
         let read = |config: Value, context: Value| NamedOptions::of(&config, &context)?.shows_approvals();
-        let shows = |context: Value| read(Value::Null, context).map_err(|(status, _)| status);
+        let shows = |context: Value| read(Value::Null, context).map_err(|error| error.status());
         assert_eq!([Value::Null, json!({}), json!({"approvals": null})].map(shows), [Ok(false); 3]);
         assert_eq!(["ask", "refuse"].map(|word| shows(json!({ "approvals": word }))), [Ok(true), Ok(false)]);
         for wrong in [json!("Ask"), json!(""), json!(true), json!(["ask"])] {
@@ -180,8 +179,9 @@ mod tests {
             json!({"PATH": "tok-123456"}),
             json!({"A": "short"}),
         ] {
-            let (status, why) = read(json!({ "secrets": wrong })).unwrap_err();
-            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+            let error = read(json!({ "secrets": wrong })).unwrap_err();
+            assert_eq!(error.status(), StatusCode::UNPROCESSABLE_ENTITY);
+            let why = format!("{error:?}");
             assert!(!why.contains("tok-") && !why.contains("short") && !why.contains("1234"), "{why}");
         }
     }
@@ -212,12 +212,13 @@ mod tests {
         let read = |config: Value, context: Value| {
             let options = NamedOptions::of(&config, &context);
             let read = options.and_then(|options| options.model(|name| name == "a" || name == "b"));
-            read.map(|RunOptions { model, thinking }| {
-                (model.unwrap_or_default(), thinking.unwrap_or_default())
+            read.map(|ModelOptions { model, thinking }| {
+                (model.unwrap_or_default(), thinking.map(Thinking::name).unwrap_or_default().to_owned())
             })
         };
         let good = |model: &str, thinking: &str| Ok((model.to_owned(), thinking.to_owned()));
-        let bad = |status: u16, detail: &str| Err((StatusCode::from_u16(status).unwrap(), detail.to_owned()));
+        let bad =
+            |status: u16, detail: &str| Err(ApiError::new(StatusCode::from_u16(status).unwrap(), detail));
         for (config, context, expect) in [
             (Value::Null, Value::Null, good("", "")),
             (json!({"configurable": {"model_name": "a"}}), json!({"model": "b"}), good("a", "")),

@@ -23,6 +23,7 @@ use pudu_dispatch::{
     input, local,
 };
 use pudu_kit::{clock, home};
+use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -87,11 +88,10 @@ pub(crate) async fn read(
         let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
         let agent = body.agent(options.agent()?);
         let switched = (options.features()?, options.secrets()?);
-        Ok((chosen, options.shows_approvals()?, agent, options.is_bootstrap()?, switched))
+        Ok::<_, ApiError>((chosen, options.shows_approvals()?, agent, options.is_bootstrap()?, switched))
     };
-    let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) =
-        options().map_err(|(status, why)| ApiError::new(status, why))?;
-    let caller_on_thread = caller.on_thread(gateway, thread.clone(), None)?;
+    let (chosen, shows_approvals, agent, is_bootstrap, (features, own_secrets)) = options()?;
+    let caller_on_thread = caller.on_thread(gateway, thread.clone(), Language::default())?;
     let stored_choices = commands::choices(&gateway.0.shared, &caller_on_thread).await?;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
@@ -131,9 +131,7 @@ pub(crate) async fn read(
         input,
         fields,
         model: chosen.model.or(stored_choices.model),
-        thinking: chosen
-            .thinking
-            .or_else(|| stored_choices.thinking.map(|thinking| thinking.name().to_owned())),
+        thinking: chosen.thinking.or(stored_choices.thinking).map(|thinking| thinking.name().to_owned()),
         agent,
         builds,
         from,

@@ -1,7 +1,7 @@
 //! The stream of one run over HTTP: its frames as they come, several together where they are there already, and a heartbeat
 //! where nothing is.
 
-use super::readers::RunReader;
+use super::{readers::RunReader, view::RunViews};
 use crate::{GatewayState, http::ignored::Ignored};
 use axum::{
     body::{Body, Bytes},
@@ -10,6 +10,8 @@ use axum::{
 };
 use futures_util::{FutureExt, StreamExt, stream};
 use pudu_client::{FrameStream, StreamRequest, base::RunId, wire::frame::Position};
+use pudu_dispatch::view::RunView;
+use pudu_texts::Language;
 use std::{fmt::Write, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -21,15 +23,16 @@ const MAX_LOST_ID_CHARS: usize = 100;
 /// Maximum size of the frames that are sent together, in bytes.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Answers with a run's stream, to which the reader belongs: both end at once.
+/// Answers with a run's stream, to which the reader belongs: both end at once. `language` is that of its views.
 pub(crate) fn respond(
     gateway: &GatewayState,
     request: StreamRequest,
     reader: RunReader,
+    language: Language,
     ignored: &Ignored,
 ) -> Response {
     let run = format!("/threads/{}/runs/{}", request.thread, request.run);
-    let frames = StreamBody::new(gateway, request, reader);
+    let frames = StreamBody::new(gateway, request, reader, language);
     let body = Body::from_stream(stream::unfold(frames, async |mut frames| {
         let chunk = frames.next().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), frames))
@@ -75,6 +78,8 @@ pub(crate) fn last_event(headers: &HeaderMap) -> (Option<Position>, Option<Strin
 struct StreamBody {
     run: RunId,
     frames: FrameStream,
+    /// Frames of the mode `view`, if they are asked for.
+    views: Option<RunViews>,
     stop: CancellationToken,
     beat: tokio::time::Interval,
     /// The run stops with its last reader, if it is to.
@@ -82,12 +87,14 @@ struct StreamBody {
 }
 
 impl StreamBody {
-    fn new(gateway: &GatewayState, request: StreamRequest, reader: RunReader) -> Self {
+    fn new(gateway: &GatewayState, request: StreamRequest, reader: RunReader, language: Language) -> Self {
         let (run, stop) = (request.run.clone(), gateway.0.stop.clone());
+        let views =
+            request.modes.view.then(|| RunViews::new(gateway, &request.thread, &request.run, language));
         let mut beat = interval(HEARTBEAT_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.reset();
-        Self { run, frames: gateway.0.shared.client.follow(request), stop, beat, _reader: reader }
+        Self { run, frames: gateway.0.shared.client.follow(request), views, stop, beat, _reader: reader }
     }
 
     /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
@@ -95,6 +102,10 @@ impl StreamBody {
         let first = tokio::select! {
             biased;
             () = self.stop.cancelled() => return None,
+            Some(view) = next_view(&mut self.views) => {
+                self.beat.reset();
+                return Some(view_frame(&view).into());
+            }
             frames = self.frames.next() => frames,
             _ = self.beat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
         };
@@ -102,9 +113,14 @@ impl StreamBody {
         while let Some(frames) = next {
             match frames {
                 // Writing to a string does not fail.
-                Ok(frames) => frames.iter().for_each(|frame| {
-                    write!(text, "{frame}").ok();
-                }),
+                Ok(frames) => {
+                    for frame in &frames {
+                        if frame.name == "end" {
+                            text.push_str(&self.last_views().await);
+                        }
+                        write!(text, "{frame}").ok();
+                    }
+                }
                 // The reader comes back later and continues.
                 Err(error) => tracing::error!(run = %self.run, %error, "failed to read run"),
             }
@@ -116,4 +132,24 @@ impl StreamBody {
         self.beat.reset();
         (!text.is_empty()).then(|| text.into())
     }
+    /// Returns the frames of the views up to the final one, which comes before the end of the stream.
+    async fn last_views(&mut self) -> String {
+        let mut text = String::new();
+        while let Some(view) = next_view(&mut self.views).await {
+            text.push_str(&view_frame(&view));
+        }
+        text
+    }
+}
+
+async fn next_view(views: &mut Option<RunViews>) -> Option<RunView> {
+    match views {
+        Some(views) => views.next().await,
+        None => None,
+    }
+}
+
+fn view_frame(view: &RunView) -> String {
+    // A view has no part that JSON cannot write.
+    format!("event: view\ndata: {}\n\n", serde_json::to_string(view).unwrap_or_default())
 }

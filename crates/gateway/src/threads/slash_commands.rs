@@ -3,22 +3,18 @@
 use super::{owned::UsableThread, summary::summarize};
 use crate::{
     ApiError, Caller, GatewayState, Json, Scrubbed,
-    chat::preferred,
+    http::language::PreferredLanguage,
     runs::{
         options::NamedOptions,
         request::{self, RepeatedRun},
     },
 };
-use axum::http::HeaderMap;
 use pudu_channels::{Choice, FinalView, OutFile};
 use pudu_client::{
     RunTask,
     base::{RunId, ThreadId},
 };
-use pudu_dispatch::{
-    commands::{self, ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply},
-    local,
-};
+use pudu_dispatch::commands::{self, ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,8 +100,11 @@ struct ListedCommand {
 }
 
 /// Lists the slash commands, in the order in which help shows them, and the skills behind them.
-pub(crate) async fn list(gateway: GatewayState, caller: Caller, headers: HeaderMap) -> Json<ListedCommands> {
-    let language = local::language(&gateway.0.shared, preferred(&headers));
+pub(crate) async fn list(
+    gateway: GatewayState,
+    caller: Caller,
+    PreferredLanguage(language): PreferredLanguage,
+) -> Json<ListedCommands> {
     let skills = gateway.client().catalog_of(&caller.user).await.enabled();
     let entry = |(name, argument, help): (&str, &str, String)| ListedCommand {
         name: name.to_owned(),
@@ -122,14 +121,14 @@ pub(crate) async fn run(
     gateway: GatewayState,
     caller: Caller,
     UsableThread(thread): UsableThread,
-    headers: HeaderMap,
+    PreferredLanguage(language): PreferredLanguage,
     Json(SlashCommandBody { text, context }): Json<SlashCommandBody>,
 ) -> Result<Scrubbed<SlashCommandAnswer>, ApiError> {
     if text.len() > MAX_COMMAND_BYTES {
         return Err(ApiError::too_large("`text` has more than 256 KiB"));
     }
     let shared = &gateway.0.shared;
-    let mut caller = caller.on_thread(&gateway, thread, preferred(&headers))?;
+    let mut caller = caller.on_thread(&gateway, thread, language)?;
     let ThreadReply { thread, answer } = commands::on_thread(shared, &caller, text.trim()).await;
     caller.thread = thread;
     let (mut view, mut run_id, is_message) =
@@ -154,9 +153,8 @@ pub(crate) async fn run(
 
 /// Begins a run that answers the last question again.
 async fn repeat(gateway: &GatewayState, caller: &ThreadCaller, context: &Value) -> Result<RunId, ApiError> {
-    let options = NamedOptions::of(&Value::Null, context);
-    let read = options.and_then(|options| Ok((options.shows_approvals()?, options.features()?)));
-    let (shows_approvals, features) = read.map_err(|(status, why)| ApiError::new(status, why))?;
+    let options = NamedOptions::of(&Value::Null, context)?;
+    let (shows_approvals, features) = (options.shows_approvals()?, options.features()?);
     let choices = commands::choices(&gateway.0.shared, caller).await?;
     let run = request::repeat(caller, RepeatedRun { choices, shows_approvals, features });
     let id = run.task.run.clone();

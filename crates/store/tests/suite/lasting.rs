@@ -234,6 +234,29 @@ pub(crate) async fn turns_from_before_runs_were_one_record_go_on(place: Place) {
     db.close().await;
 }
 
+pub(crate) async fn a_conversation_of_the_terminal_becomes_a_named_thread_with_its_choices(place: Place) {
+    let db = place.open().await;
+    db.bind("local:terminal", "local", "terminal", &"t1".into(), NOW).await.unwrap();
+    db.set_model("local:terminal", Some("gpt")).await.unwrap();
+    db.bind("local:other", "local", "other", &"t2".into(), NOW).await.unwrap();
+    db.bind("slack:c", "slack", "c", &"t3".into(), NOW).await.unwrap();
+    db.close().await;
+    let mut behind = place.connect().await;
+    run(&mut behind, "DELETE FROM schema_version WHERE version >= 26".into()).await;
+    drop(behind);
+
+    let db = place.open().await;
+    let mut named = Vec::new();
+    for thread in ["t1", "t2", "t3"] {
+        named.push(db.client_thread(&thread.into()).await.unwrap().unwrap().metadata);
+    }
+    assert_eq!(named, [r#"{"terminal":"terminal"}"#, r#"{"terminal":"other"}"#, ""]);
+    let chosen = db.conversation("api:t1").await.unwrap().unwrap();
+    assert_eq!((chosen.thread.as_str(), chosen.model.as_deref()), ("t1", Some("gpt")));
+    assert!(db.conversation("api:t2").await.unwrap().is_none(), "nothing was chosen there");
+    db.close().await;
+}
+
 pub(crate) async fn a_database_that_somebody_works_on_keeps_its_shape(place: Place) {
     let db = place.open().await;
     let claim = db.claim().await.unwrap();

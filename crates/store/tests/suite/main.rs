@@ -186,6 +186,7 @@ on_every_lasting_engine! {
     recall::the_statistics_are_exact_and_no_word_is_left,
     lasting::threads_from_before_they_had_a_table_have_rows_in_it,
     lasting::turns_from_before_runs_were_one_record_go_on,
+    lasting::a_conversation_of_the_terminal_becomes_a_named_thread_with_its_choices,
     lasting::accounts_of_providers_from_before_they_knew_issuers_go_on,
 }
 

@@ -19,5 +19,5 @@ const rows = (list, tag) => make('dl', {}, ...list.flatMap(([key, words]) => [
 
 export function showHelp() {
   const commands = [...listedCommands().map(({ name, help }) => [`/${name}`, help]), ['/skill', t`Ask for a skill by its name`]];
-  panel(t`Keys and commands`, make('div', { className: 'help' }, rows(KEYS, 'kbd'), rows(commands, 'code')));
+  panel(t`Keys and commands`, make('div', { className: 'help', tabIndex: 0 }, rows(KEYS, 'kbd'), rows(commands, 'code')));
 }

@@ -71,7 +71,8 @@ export class Sidebar {
   }
 
   row(thread) {
-    const { thread_id: id, status, channel, updated_at: updated } = thread;
+    const { thread_id: id, status, updated_at: updated } = thread;
+    const channel = thread.metadata?.terminal ? 'local' : thread.channel;
     const link = make('a', { href: `#/t/${id}`, dataset: { id }, title: `${titleOf(thread)} · ${dateText(updated)}`, 'aria-current': id === this.current ? 'page' : undefined },
       make('span', { className: 'thread-title', dir: 'auto', textContent: titleOf(thread) }),
       channel ? make('span', { className: 'origin', textContent: originOf(channel) }) : '',
