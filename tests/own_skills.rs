@@ -576,7 +576,8 @@ async fn the_page_shows_no_secret_and_an_operator_lists_and_brings_back_versions
     let (_, audit) = house.pudu(&["audit"]);
     assert!(audit.contains("rollback offers of default to history index -1"), "{audit}");
 
-    said(&format!("/secret set ERP_TOKEN {SECRET}")).await;
+    let set = json!({"text": format!("/secret set ERP_TOKEN {SECRET}")});
+    assert_eq!(ask(reqwest::Method::POST, "/api/threads/main/slash-commands", set).await.0, 200);
     house.logs("\"message\":\"kept secret\"").await;
     let (ok, names) = house.pudu(&["secret", "list"]);
     assert!(ok && names == "ERP_TOKEN\n", "{names}");

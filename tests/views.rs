@@ -44,7 +44,7 @@ async fn read(stream: &mut reqwest::Response, until: impl Fn(&str, &Value) -> bo
 /// Returns the last view among frames that end with the end of a stream.
 fn last_view(frames: &[(String, Value)]) -> &Value {
     let (name, view) = frames.iter().rfind(|(name, _)| name != "error" && name != "end").unwrap();
-    assert_eq!(name, "view");
+    assert_eq!(name, "view", "{frames:?}");
     view
 }
 

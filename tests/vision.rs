@@ -249,7 +249,7 @@ async fn images_of_messages_over_the_api_reach_a_model_that_sees() {
     for (content, status, why) in [
         (json!([{"type": "image", "base64": "no"}]), 400, "its data is no base64"),
         (json!([]), 422, "the message is empty"),
-        (json!({"type": "text"}), 422, "content is neither text nor a list of blocks"),
+        (json!({"type": "text"}), 400, "content is neither text nor a list of blocks"),
         (
             json!([{"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/secret.png"}}]),
             422,

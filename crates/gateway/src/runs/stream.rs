@@ -80,6 +80,8 @@ struct StreamBody {
     frames: FrameStream,
     /// Frames of the mode `view`, if they are asked for.
     views: Option<RunViews>,
+    /// Whether the frame `metadata` was sent, which comes first.
+    has_begun: bool,
     stop: CancellationToken,
     beat: tokio::time::Interval,
     /// The run stops with its last reader, if it is to.
@@ -94,7 +96,15 @@ impl StreamBody {
         let mut beat = interval(HEARTBEAT_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.reset();
-        Self { run, frames: gateway.0.shared.client.follow(request), views, stop, beat, _reader: reader }
+        Self {
+            run,
+            frames: gateway.0.shared.client.follow(request),
+            views,
+            has_begun: false,
+            stop,
+            beat,
+            _reader: reader,
+        }
     }
 
     /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
@@ -102,7 +112,7 @@ impl StreamBody {
         let first = tokio::select! {
             biased;
             () = self.stop.cancelled() => return None,
-            Some(view) = next_view(&mut self.views) => {
+            Some(view) = next_view(&mut self.views), if self.has_begun => {
                 self.beat.reset();
                 return Some(view_frame(&view).into());
             }
@@ -110,6 +120,7 @@ impl StreamBody {
             _ = self.beat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
         };
         let (mut text, mut next) = (String::new(), first);
+        self.has_begun = true;
         while let Some(frames) = next {
             match frames {
                 // Writing to a string does not fail.
