@@ -31,9 +31,22 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-mcp", &["pudu-base", "pudu-net"]),
     ("pudu-channels", &["pudu-kit", "pudu-net", "pudu-texts"]),
     (
+        "pudu-langgraph",
+        &[
+            "pudu-base",
+            "pudu-harness",
+            "pudu-memory",
+            "pudu-net",
+            "pudu-sandbox",
+            "pudu-skills",
+            "pudu-store",
+        ],
+    ),
+    (
         "pudu-client",
         &[
             "pudu-base",
+            "pudu-langgraph",
             "pudu-net",
             "pudu-harness",
             "pudu-guardrails",

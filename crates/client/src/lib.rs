@@ -39,13 +39,13 @@ mod threads;
 mod title;
 mod uploads;
 mod vision;
-pub mod wire;
 
 pub use pudu_base as base;
 pub use pudu_containers as containers;
 pub use pudu_documents as documents;
 pub use pudu_guardrails as guardrails;
 pub use pudu_harness as harness;
+pub use pudu_langgraph as wire;
 pub use pudu_mcp as mcp;
 pub use pudu_model as model;
 pub use pudu_net as net;

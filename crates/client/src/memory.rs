@@ -7,9 +7,11 @@ mod files;
 pub(crate) mod learn;
 pub(crate) mod recall;
 mod rules;
+mod settings;
 pub(crate) mod tools;
 
 pub(crate) use files::IndexedMemories;
 pub use files::Memories;
 pub(crate) use rules::MemorySetup;
 pub use rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
+pub(crate) use settings::settings;

@@ -16,6 +16,7 @@ use pudu_harness::{
     ToolProgressRules, Toolbox,
     subagent::{Kinds, SubagentKind},
 };
+use pudu_langgraph::model::ListedModel;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -109,6 +110,19 @@ pub struct ThinkingSupport {
     pub supported: bool,
     /// Whether the effort can be set.
     pub takes_effort: bool,
+}
+
+impl From<ModelInfo> for ListedModel {
+    fn from(info: ModelInfo) -> Self {
+        Self {
+            name: info.name,
+            model: info.model,
+            display_name: info.title,
+            description: info.about,
+            supports_thinking: info.thinking.supported,
+            supports_reasoning_effort: info.thinking.takes_effort,
+        }
+    }
 }
 
 impl ModelInfo {

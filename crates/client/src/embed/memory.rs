@@ -3,7 +3,8 @@
 use crate::{
     Client, MemoryOf, MemoryTrouble,
     memories::{DocumentDetail, MemoryDocument},
-    wire::memory::{self, AddedFact, FactChange},
+    memory,
+    wire::memory::{AddedFact, FactChange},
 };
 use serde_json::{Value, json};
 

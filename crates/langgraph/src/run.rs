@@ -1,10 +1,8 @@
 //! Runs as the API writes them.
 
 use super::{clock, failure::failure};
-use crate::{
-    base::Outcome,
-    store::{CancelAction, RunRow, RunTokens},
-};
+use pudu_base::Outcome;
+use pudu_store::{CancelAction, RunRow, RunTokens};
 use serde_json::{Value, json};
 
 /// LangGraph's statuses of runs.

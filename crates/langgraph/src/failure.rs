@@ -1,6 +1,6 @@
 //! Failures of runs in the form for clients: in the last frame of a stream, and in the thread.
 
-use crate::base::{FailureClass, Outcome, RunFailure};
+use pudu_base::{FailureClass, Outcome, RunFailure};
 use serde_json::{Map, Value, json};
 
 /// Returns the name and the text of the error that reports a failed run to clients; `None` if it did not fail.

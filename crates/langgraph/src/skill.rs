@@ -1,6 +1,6 @@
 //! Skills as the API lists them, and the report of an installation.
 
-use crate::skills::{CatalogEntry, Finding, FindingSeverity, Installed};
+use pudu_skills::{CatalogEntry, Finding, FindingSeverity, Installed};
 use schemars::JsonSchema;
 use serde::Serialize;
 

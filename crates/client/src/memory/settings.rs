@@ -1,67 +1,7 @@
-//! Settings of memory, and facts in the form of clients.
+//! The rules of memory under the keys of DeerFlow's configuration.
 
-use crate::{
-    MemoryMode, MemoryRules,
-    memories::{FactCategory, FactEdit, FactSource, NewFact},
-};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use super::{MemoryMode, MemoryRules};
 use serde_json::{Value, json};
-
-/// A fact to remember.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub struct AddedFact {
-    /// The text of the fact.
-    pub content: String,
-    /// Its kind.
-    #[serde(default = "context")]
-    pub category: String,
-    /// Its certainty, from 0 to 1.
-    #[serde(default = "half")]
-    pub confidence: f64,
-}
-
-fn context() -> String {
-    "context".to_owned()
-}
-
-fn half() -> f64 {
-    0.5
-}
-
-impl AddedFact {
-    /// Makes a fact of the default category.
-    #[must_use]
-    pub fn new(content: &str) -> Self {
-        Self { content: content.to_owned(), category: context(), confidence: half() }
-    }
-}
-
-impl From<AddedFact> for NewFact {
-    fn from(AddedFact { content, category, confidence }: AddedFact) -> Self {
-        let category = FactCategory::parse(&category, None);
-        Self { content, category, confidence, source: FactSource::manual(), origin: None }
-    }
-}
-
-/// Change of a fact: missing or null fields stay.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct FactChange {
-    /// The text of the fact.
-    pub content: Option<String>,
-    /// Its kind.
-    pub category: Option<String>,
-    /// Its certainty, from 0 to 1.
-    pub confidence: Option<f64>,
-}
-
-impl From<FactChange> for FactEdit {
-    fn from(FactChange { content, category, confidence }: FactChange) -> Self {
-        let category = category.map(|category| FactCategory::parse(&category, None));
-        Self { content, category, confidence, revision: None }
-    }
-}
 
 /// Writes the rules, and the name of the model that reads conversations, under the keys of both of DeerFlow's shapes.
 /// Settings with secrets are left out: the model is only named.

@@ -1,7 +1,7 @@
 //! Goals of threads.
 
 use super::clock;
-use crate::base::{Goal, GoalStanding};
+use pudu_base::{Goal, GoalStanding};
 use serde_json::{Value, json};
 
 /// Maximum length of a goal, in characters.

@@ -1,6 +1,6 @@
 //! Paths of artifacts, and their media types.
 
-use crate::base::SandboxError;
+use pudu_base::SandboxError;
 
 /// Prefix of every artifact's path.
 const ROOT: &str = "mnt/user-data/";

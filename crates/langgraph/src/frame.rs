@@ -1,6 +1,7 @@
 //! One frame of a stream.
 
-use crate::{base::Seq, net::scrub};
+use pudu_base::Seq;
+use pudu_net::scrub;
 use serde_json::{Value, value::RawValue};
 use std::{
     borrow::Cow,

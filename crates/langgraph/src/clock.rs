@@ -1,6 +1,6 @@
 //! Times of the wire.
 
-pub(super) use crate::store::now;
+pub(super) use pudu_store::now;
 
 /// Writes a time in milliseconds since 1970 as Python's clients of LangGraph do: `2026-11-20T09:00:00.123000+00:00`.
 #[must_use]

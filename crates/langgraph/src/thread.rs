@@ -1,10 +1,8 @@
 //! Threads as LangGraph's clients see them.
 
 use super::clock;
-use crate::{
-    base::{Outcome, ThreadId},
-    store::ClientThread,
-};
+use pudu_base::{Outcome, ThreadId};
+use pudu_store::ClientThread;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

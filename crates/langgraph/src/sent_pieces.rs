@@ -1,6 +1,6 @@
 //! A message that is sent in pieces. Text that may be the beginning of a secret waits for the next piece.
 
-use crate::net::scrub::GrowingTalk;
+use pudu_net::scrub::GrowingTalk;
 
 /// The received and the sent parts of a message.
 #[derive(Default)]

@@ -1,6 +1,5 @@
 //! Models as the API lists them.
 
-use crate::ModelInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,17 +35,4 @@ pub struct ModelList {
 pub struct Switched {
     /// Whether it is.
     pub enabled: bool,
-}
-
-impl From<ModelInfo> for ListedModel {
-    fn from(info: ModelInfo) -> Self {
-        Self {
-            name: info.name,
-            model: info.model,
-            display_name: info.title,
-            description: info.about,
-            supports_thinking: info.thinking.supported,
-            supports_reasoning_effort: info.thinking.takes_effort,
-        }
-    }
 }

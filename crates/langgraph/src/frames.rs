@@ -14,7 +14,7 @@ use super::{
     steps::Steps,
     task,
 };
-use crate::base::{
+use pudu_base::{
     Assistant, Message, MessageId, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update,
 };
 use serde_json::{Value, json, value::RawValue};

@@ -8,7 +8,7 @@ use super::{
     },
     Frames, MODEL, TOOLS,
 };
-use crate::base::{CallId, Message, Seq, ToolCall, digest};
+use pudu_base::{CallId, Message, Seq, ToolCall, digest};
 use serde_json::{Value, json};
 
 /// Name of the graph in LangChain's events.

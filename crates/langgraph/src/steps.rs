@@ -1,9 +1,7 @@
 //! Steps of a thread: the rows of its log that belong together. Each step ends with a checkpoint.
 
-use crate::{
-    base::{Message, RunId, Seq, Update},
-    store::LogEntry,
-};
+use pudu_base::{Message, RunId, Seq, Update};
+use pudu_store::LogEntry;
 use std::collections::HashSet;
 
 /// Kind of a row.

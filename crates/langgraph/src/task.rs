@@ -1,9 +1,7 @@
 //! Sub-agents in DeerFlow's frozen names: `custom` frames while they work.
 
-use crate::{
-    base::{CallId, StepKind, TaskEnd, TaskReport, TaskStage, TaskStatus, TaskStep, ToolResult, Usage},
-    harness::TASK,
-};
+use pudu_base::{CallId, StepKind, TaskEnd, TaskReport, TaskStage, TaskStatus, TaskStep, ToolResult, Usage};
+use pudu_harness::TASK;
 use serde_json::{Map, Value, json};
 
 /// Writes the progress of a sub-agent; `None` for a stage without a client event.
@@ -22,7 +20,7 @@ pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
 fn running(call: &CallId, step: &TaskStep) -> Value {
     let message = match &step.kind {
         StepKind::Reply { calls } => {
-            let call = |(at, of): (usize, &crate::base::StepCall)| json!({ "name": of.name, "args": of.args, "id": format!("{call}-{}-{at}", step.index), "type": "tool_call" });
+            let call = |(at, of): (usize, &pudu_base::StepCall)| json!({ "name": of.name, "args": of.args, "id": format!("{call}-{}-{at}", step.index), "type": "tool_call" });
             let calls: Vec<Value> = calls.iter().enumerate().map(call).collect();
             json!({ "type": "ai", "content": step.text, "tool_calls": calls })
         }

@@ -4,10 +4,8 @@
 //! changes.
 
 use super::{clock, message, task};
-use crate::{
-    base::{Message, MessageId, Seq, ThreadState, Update, UserId},
-    store::{Feedback, LogEntry, RunRow},
-};
+use pudu_base::{Message, MessageId, Seq, ThreadState, Update, UserId};
+use pudu_store::{Feedback, LogEntry, RunRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,13 +1,11 @@
 //! Messages as LangChain dumps them, whole and in chunks.
 
 use super::{failure, task};
-use crate::{
-    base::{
-        Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult,
-        Usage, tool_frame,
-    },
-    net::scrub,
+use pudu_base::{
+    Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage,
+    tool_frame,
 };
+use pudu_net::scrub;
 use serde_json::{Map, Value, json};
 
 /// Fields of a client's message that are kept unchanged.
@@ -59,7 +57,7 @@ fn base(kind: &str, id: &MessageId, content: &str) -> Map<String, Value> {
 fn human(human: &Human) -> Map<String, Value> {
     let mut fields = base("human", &human.id, &human.text);
     if !human.files.is_empty() {
-        let file = |file: &crate::base::SharedFile| json!({ "filename": file.name, "size": file.size, "path": file.path, "status": "uploaded" });
+        let file = |file: &pudu_base::SharedFile| json!({ "filename": file.name, "size": file.size, "path": file.path, "status": "uploaded" });
         let files: Vec<Value> = human.files.iter().map(file).collect();
         fields.insert("additional_kwargs".into(), json!({ "files": files }));
     }

@@ -1,9 +1,7 @@
 //! Uploads as the API lists them.
 
-use crate::{
-    base::{ReadOutcome, SharedFile, ThreadId},
-    sandbox,
-};
+use pudu_base::{ReadOutcome, SharedFile, ThreadId};
+use pudu_sandbox as sandbox;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
@@ -96,14 +94,14 @@ impl ListedUpload {
     }
 
     /// Writes an upload that was there.
-    pub(crate) fn of_upload(thread: &ThreadId, upload: &sandbox::Upload) -> Self {
+    pub fn of_upload(thread: &ThreadId, upload: &sandbox::Upload) -> Self {
         let since = upload.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         let modified = Some(since.as_secs_f64());
         Self { modified, ..Self::new(thread, &upload.name, &upload.path, upload.size) }
     }
 
     /// Writes an uploaded file with its original name.
-    pub(crate) fn of_file(thread: &ThreadId, file: &SharedFile, called: &str) -> Self {
+    pub fn of_file(thread: &ThreadId, file: &SharedFile, called: &str) -> Self {
         let original_filename = (file.name != called).then(|| called.to_owned());
         let (markdown, markdown_error) = match &file.reading {
             None => (None, None),

@@ -2,10 +2,8 @@
 //! that ids sort as the log does.
 
 use super::{clock, message};
-use crate::{
-    base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo},
-    net::scrub,
-};
+use pudu_base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo};
+use pudu_net::scrub;
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{collections::HashMap, sync::Arc};
