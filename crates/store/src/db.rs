@@ -6,24 +6,12 @@
 //! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
 
 use crate::{
-    DbLocation, StoreError,
-    availability::{Availability, RetryDelays},
-    crash,
-    engine::DbEngine,
-    job::{SoonCall, WriteCall, WriteWork},
-    link::ReadLink,
-    pools::{self, DbConnections, Lease},
-    statement::{FromColumns, Tx, query},
-    writer::StoreWriter,
+    DbLocation, Result, StoreError, crash,
+    engines::{self, FromRow, ReadLink, Statement, Tx, query},
+    writer::{Availability, RetryDelays, StoreWriter, WriterPlace, in_time},
 };
-use futures_util::{FutureExt, future::join_all};
-use pudu_base::BoxFuture;
-use sqlx::AnyPool;
 use std::{sync::Arc, time::Duration};
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 
 /// Timeout of a check whether the store answers.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -41,42 +29,24 @@ pub struct Db {
 }
 
 struct Inner {
-    engine: DbEngine,
     location: DbLocation,
     writer: StoreWriter,
     availability: Arc<Availability>,
     read: ReadLink,
-    pools: Vec<AnyPool>,
     /// The name of this opening of the store among all.
     process: String,
 }
 
-/// Function of a read: asks with its data.
-pub(crate) type ReadWork<D, T> = for<'a> fn(&'a D, &'a mut Tx<'_>) -> BoxFuture<'a, Result<T, StoreError>>;
-
-/// How long a read takes.
-enum ReadLength {
-    /// As long for a large store as for a small one.
-    Short,
-    /// The longer the more is stored.
-    Long,
-}
-
-/// Returns whether other threads can take over the tasks of this one.
-fn has_other_threads() -> bool {
-    Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
-}
-
 impl Db {
     /// Opens the store, makes or updates its tables, and starts its writer.
-    pub async fn open(location: &DbLocation) -> Result<Self, StoreError> {
+    pub async fn open(location: &DbLocation) -> Result<Self> {
         let availability = Arc::new(Availability::default());
-        let DbConnections { engine, write, read, pools } = pools::connect(location, &availability).await?;
-        let writer = StoreWriter::start(write, engine.write_timeout(), availability.clone())?;
+        let (write, read) = engines::connect(location, &availability).await?;
+        let place = if write.blocks() { WriterPlace::Thread } else { WriterPlace::Runtime };
+        let writer = StoreWriter::start(write, place, availability.clone())?;
         let location = location.clone();
         let process = format!("{:016x}", fastrand::u64(..));
-        let inner = Inner { engine, location, writer, availability, read, pools, process };
-        Ok(Self { inner: Arc::new(inner), limit: None })
+        Ok(Self { inner: Arc::new(Inner { location, writer, availability, read, process }), limit: None })
     }
 
     /// Returns this store for callers that cannot wait: a call that takes longer than `limit` fails. A write that
@@ -97,23 +67,15 @@ impl Db {
         self.inner.availability.close();
         // A server that vanished answers no farewell, and nothing that is still to be written was answered.
         tokio::time::timeout(WRITE_OUT_TIMEOUT, self.inner.writer.close()).await.ok();
-        let farewells = async {
-            join_all(self.inner.pools.iter().map(AnyPool::close)).await;
-            if let ReadLink::File(readers) = &self.inner.read {
-                readers.close();
-            }
-        };
-        tokio::time::timeout(FAREWELL_TIMEOUT, farewells).await.ok();
+        tokio::time::timeout(FAREWELL_TIMEOUT, self.inner.read.close()).await.ok();
     }
 
     /// Checks that the database answers and writes are taken.
-    pub async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn ping(&self) -> Result<()> {
         if !self.inner.writer.is_open() {
             return Err(StoreError::Closed);
         }
-        let call = self.within(PING_TIMEOUT);
-        call.read((), |(), tx| Box::pin(async { query("SELECT 1").fetch_one::<i64>(tx).await.map(drop) }))
-            .await
+        self.within(PING_TIMEOUT).one::<i64>(query("SELECT 1")).await.map(drop)
     }
 
     /// Returns how many transactions the writer has committed: fewer than there were writes, when many came
@@ -131,10 +93,6 @@ impl Db {
         self.inner.writer.claimed_as(owner.to_owned());
     }
 
-    pub(crate) fn engine(&self) -> DbEngine {
-        self.inner.engine
-    }
-
     pub(crate) fn process(&self) -> &str {
         &self.inner.process
     }
@@ -144,118 +102,102 @@ impl Db {
     }
 
     /// Runs one read of some rows, and again as long as the database fails.
-    pub(crate) async fn read<D: Sync, T>(&self, data: D, work: ReadWork<D, T>) -> Result<T, StoreError> {
-        self.retry_read((data, ReadLength::Short), work).await
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        self.read_patiently(false, work).await
     }
 
     /// Likewise one that takes the longer the more is stored: other tasks of its thread go on meanwhile.
-    pub(crate) async fn read_much<D: Sync, T>(&self, data: D, work: ReadWork<D, T>) -> Result<T, StoreError> {
-        self.retry_read((data, ReadLength::Long), work).await
+    pub(crate) async fn read_much<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        self.read_patiently(true, work).await
     }
 
-    /// Reads all rows of a statement without values.
-    pub(crate) async fn rows<R: FromColumns + Send + 'static>(
-        &self,
-        sql: &'static str,
-    ) -> Result<Vec<R>, StoreError> {
-        self.read_much(sql, |sql, tx| Box::pin(query(*sql).fetch_all(tx))).await
+    /// Reads all rows of a statement, as [`Self::read_much`].
+    pub(crate) async fn all<R: FromRow + Send + 'static>(&self, statement: Statement<'_>) -> Result<Vec<R>> {
+        let statement = statement.into_owned();
+        self.read_much(move |tx| statement.fetch_all(tx)).await
     }
 
-    async fn retry_read<D: Sync, T>(
+    /// Reads the row of a statement, if there is one, as [`Self::read`].
+    pub(crate) async fn find<R: FromRow + Send + 'static>(
         &self,
-        data: (D, ReadLength),
-        work: ReadWork<D, T>,
-    ) -> Result<T, StoreError> {
+        statement: Statement<'_>,
+    ) -> Result<Option<R>> {
+        let statement = statement.into_owned();
+        self.read(move |tx| statement.fetch_optional(tx)).await
+    }
+
+    /// Reads the row of a statement that always has one, as [`Self::read`].
+    pub(crate) async fn one<R: FromRow + Send + 'static>(&self, statement: Statement<'_>) -> Result<R> {
+        let statement = statement.into_owned();
+        self.read(move |tx| statement.fetch_one(tx)).await
+    }
+
+    async fn read_patiently<T: Send + 'static>(
+        &self,
+        is_long: bool,
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        let (work, availability) = (Arc::new(work), &self.inner.availability);
         let patient = async {
             let (mut pauses, mut late) = (RetryDelays::default(), 0);
             loop {
-                let outcome = self.read_once(&data, work, &mut late).await;
-                match outcome {
-                    Err(error) if error.is_outage() => self.inner.availability.failed(&error),
+                match self.inner.read.run(is_long, &mut late, &work).await {
+                    Err(error) if error.is_outage() => availability.failed(&error),
                     outcome => {
-                        self.inner.availability.answered();
+                        availability.answered();
                         return outcome;
                     }
                 }
-                if self.inner.availability.sleep(pauses.next()).await.is_none() {
+                if availability.sleep(pauses.next()).await.is_none() {
                     return Err(StoreError::Closed);
                 }
             }
         };
-        self.bounded(patient).await
-    }
-
-    /// After each try that was late the next has twice the time: a read that is only long ends in the end.
-    async fn read_once<D: Sync, T>(
-        &self,
-        (data, length): &(D, ReadLength),
-        work: ReadWork<D, T>,
-        late: &mut u32,
-    ) -> Result<T, StoreError> {
-        let pool = match &self.inner.read {
-            ReadLink::Pool(pool) => pool,
-            ReadLink::File(readers) => {
-                let mut reader = readers.acquire().await?;
-                let answered = match length {
-                    ReadLength::Long if has_other_threads() => {
-                        let work = || work(data, &mut Tx::File(&mut reader.connection)).now_or_never();
-                        let pending =
-                            || Err(StoreError::Rejected("a file's statement was pending".to_owned()));
-                        tokio::task::block_in_place(work).unwrap_or_else(pending)
-                    }
-                    _ => work(data, &mut Tx::File(&mut reader.connection)).await,
-                };
-                reader.end(&answered);
-                return answered;
-            }
-        };
-        let mut lease = Lease::acquire(pool, self.inner.engine).await?;
-        let answer = async { work(data, &mut Tx::Pooled(lease.connection()?)).await };
-        let answered = pools::in_time(self.inner.engine.read_timeout(), late, answer).await;
-        lease.end(&answered);
-        answered
+        in_time(self.limit, &mut 0, patient).await
     }
 
     /// Runs one write, and again as long as the database fails.
-    pub(crate) async fn write<D, T>(
+    pub(crate) async fn write<T: Send + 'static>(
         &self,
         name: &'static crash::Write,
-        data: D,
-        work: WriteWork<D, T>,
-    ) -> Result<T, StoreError>
-    where
-        D: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        self.bounded(self.inner.writer.write(name, data, work)).await
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        in_time(self.limit, &mut 0, self.inner.writer.write(name, work)).await
+    }
+
+    /// Writes by one statement, as [`Self::write`], and returns how many rows it changed.
+    pub(crate) async fn execute(&self, name: &'static crash::Write, statement: Statement<'_>) -> Result<u64> {
+        let statement = statement.into_owned();
+        self.write(name, move |tx| statement.execute(tx)).await
     }
 
     /// Has one write done with the next one, or soon, and before all that come later. Its result is worth waiting for
     /// where something else takes as long.
-    pub(crate) fn write_with_next<D, T>(
+    pub(crate) fn write_with_next<T: Send + 'static, F>(
         &self,
         name: &'static crash::Write,
-        data: D,
-        work: WriteWork<D, T>,
-    ) -> impl Future<Output = Result<T, StoreError>> + use<D, T>
+        work: F,
+    ) -> impl Future<Output = Result<T>> + use<T, F>
     where
-        D: Send + Sync + 'static,
-        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        self.inner.writer.write_soon(Box::new(WriteCall::new(name, data, work, reply)));
+        self.inner.writer.write_soon(name, work, Some(reply));
         async { answer.await.map_err(|_| StoreError::Closed)? }
     }
 
     /// Likewise a write without a waiting caller.
-    pub(crate) fn write_soon<D>(&self, name: &'static crash::Write, data: D, work: WriteWork<D, ()>)
-    where
-        D: Send + Sync + 'static,
-    {
-        self.inner.writer.write_soon(Box::new(SoonCall { name, data, work }));
-    }
-
-    async fn bounded<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        pools::in_time(self.limit, &mut 0, call).await
+    pub(crate) fn write_soon(
+        &self,
+        name: &'static crash::Write,
+        work: impl Fn(&mut Tx<'_>) -> Result<()> + Send + 'static,
+    ) {
+        self.inner.writer.write_soon(name, work, None);
     }
 }

@@ -1,5 +1,8 @@
 //! Why the store did not do it.
 
+/// Result of a call to the store.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Failures of the store, by the caller's options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -47,7 +50,7 @@ impl From<sqlx::Error> for StoreError {
         use sqlx::Error as E;
         let text = error.to_string();
         match error {
-            E::Database(cause) => by_code(&cause.code().unwrap_or_default(), cause.message().to_owned()),
+            E::Database(cause) => by_sqlstate(&cause.code().unwrap_or_default(), cause.message().to_owned()),
             E::Io(_) | E::Tls(_) | E::Protocol(_) | E::PoolTimedOut | E::PoolClosed | E::WorkerCrashed => {
                 Self::Unavailable(text)
             }
@@ -69,14 +72,6 @@ impl From<rusqlite::Error> for StoreError {
             }
             _ => Self::Rejected(text),
         }
-    }
-}
-
-/// PostgreSQL's codes have five characters, SQLite's are numbers of at most four digits.
-fn by_code(code: &str, text: String) -> StoreError {
-    match code.parse::<u32>() {
-        Ok(number) if code.len() < 5 => by_sqlite(number & 0xff, text),
-        _ => by_sqlstate(code, text),
     }
 }
 
@@ -116,19 +111,23 @@ pub(crate) fn unreadable(what: &str, error: &serde_json::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use super::{StoreError, by_code};
+    use super::{StoreError, by_sqlite, by_sqlstate};
 
     #[test]
     fn an_error_says_what_the_caller_can_do() {
         let text = || "why".to_owned();
         let table = [
-            ("5", StoreError::Unavailable(text())),
-            ("517", StoreError::Unavailable(text())),
-            ("13", StoreError::Unavailable(text())),
-            ("14", StoreError::Refused(text())),
-            ("11", StoreError::Corrupt(text())),
-            ("26", StoreError::Corrupt(text())),
-            ("2067", StoreError::Rejected(text())),
+            (5, StoreError::Unavailable(text())),
+            (13, StoreError::Unavailable(text())),
+            (14, StoreError::Refused(text())),
+            (11, StoreError::Corrupt(text())),
+            (26, StoreError::Corrupt(text())),
+            (19, StoreError::Rejected(text())),
+        ];
+        for (code, expected) in table {
+            assert_eq!(by_sqlite(code, text()), expected, "{code}");
+        }
+        let table = [
             ("40001", StoreError::Unavailable(text())),
             ("57P01", StoreError::Unavailable(text())),
             ("25006", StoreError::Unavailable(text())),
@@ -139,7 +138,7 @@ mod tests {
             ("XX001", StoreError::Corrupt(text())),
         ];
         for (code, expected) in table {
-            assert_eq!(by_code(code, text()), expected, "{code}");
+            assert_eq!(by_sqlstate(code, text()), expected, "{code}");
         }
     }
 }

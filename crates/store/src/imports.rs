@@ -4,11 +4,12 @@
 //! Deliberately absent: the other program's formats.
 
 use crate::{
-    Db, StoreError, crash, identities,
-    log::{self, LogRows},
-    statement::{Tx, query},
+    Db, Result, crash,
+    engines::{Tx, from_row, query},
+    people::identities,
     sweep::CHUNK,
     threads,
+    threads::log::{self, LogRows},
 };
 use pudu_base::{MessageId, Seq, ThreadFolder, Update, UserId, digest};
 use std::fmt;
@@ -145,48 +146,53 @@ pub enum ImportRecord {
     Feedback(Feedback),
 }
 
-type NoteColumns = (String, String, String, i64, i64);
+from_row!(ImportNote { kind, item, digest, seq, done });
 
 impl Db {
     /// Returns the notes of all imports.
-    pub async fn import_notes(&self) -> Result<Vec<ImportNote>, StoreError> {
-        self.read_much((), |(), tx| Box::pin(notes(tx))).await
+    pub async fn import_notes(&self) -> Result<Vec<ImportNote>> {
+        let sql = "SELECT kind, item, digest, seq, done FROM imports ORDER BY kind, item";
+        self.all(query(sql)).await
     }
 
     /// Notes that something was moved in, or is about to be.
-    pub async fn note_import(&self, note: ImportNote, now: i64) -> Result<(), StoreError> {
-        self.write(&crash::IMPORT_NOTE, (note, now), |(note, now), tx| Box::pin(put_note(tx, note, *now)))
-            .await
+    pub async fn note_import(&self, note: ImportNote, now: i64) -> Result<()> {
+        self.write(&crash::IMPORT_NOTE, move |tx| put_note(tx, &note, now)).await
     }
 
     /// Imports a thread with its note, and returns its position.
     ///
     /// # Errors
     /// A conflict if the thread was changed by another writer.
-    pub async fn import_thread(&self, thread: ImportedThread, now: i64) -> Result<Seq, StoreError> {
+    pub async fn import_thread(&self, thread: ImportedThread, now: i64) -> Result<Seq> {
         let rows =
             LogRows::new(&thread.folder.thread, &RUN.into(), thread.at, thread.updated, &thread.updates)?;
-        let data = (ImportedThread { updates: Vec::new(), ..thread }, rows, now);
-        self.write(&crash::IMPORT_THREAD, data, |(thread, rows, now), tx| {
-            Box::pin(put_thread(tx, thread, rows, *now))
-        })
-        .await
+        let thread = ImportedThread { updates: Vec::new(), ..thread };
+        self.write(&crash::IMPORT_THREAD, move |tx| put_thread(tx, &thread, &rows, now)).await
     }
 
     /// Imports a person who signs in, with the note. Changes that pudu made since an earlier import stay.
-    pub async fn import_account(&self, account: UserAccount, now: i64) -> Result<MovedAccount, StoreError> {
-        self.write(&crash::IMPORT_RECORDS, (account, now), |(account, now), tx| {
-            Box::pin(put_account(tx, account, *now))
-        })
-        .await
+    pub async fn import_account(&self, account: UserAccount, now: i64) -> Result<MovedAccount> {
+        self.write(&crash::IMPORT_RECORDS, move |tx| put_account(tx, &account, now)).await
     }
 
     /// Imports rows; returns for each whether it is new.
-    pub async fn import_records(&self, records: Vec<ImportRecord>) -> Result<Vec<bool>, StoreError> {
+    pub async fn import_records(&self, records: Vec<ImportRecord>) -> Result<Vec<bool>> {
         let mut all = Vec::new();
         for chunk in records.chunks(usize::try_from(CHUNK).unwrap_or(1)) {
-            let put = self.write(&crash::IMPORT_RECORDS, chunk.to_vec(), |records, tx| {
-                Box::pin(put_records(tx, records))
+            let records = chunk.to_vec();
+            let put = self.write(&crash::IMPORT_RECORDS, move |tx| {
+                let mut put = Vec::with_capacity(records.len());
+                for record in &records {
+                    put.push(match record {
+                        ImportRecord::Identity(identity) => identities::identify_if_new(tx, identity)?,
+                        ImportRecord::Conversation { key, account, chat, message, folder, updated } => {
+                            put_conversation(tx, [key, account, chat], message.as_deref(), folder, *updated)?
+                        }
+                        ImportRecord::Feedback(feedback) => put_feedback(tx, feedback)?,
+                    });
+                }
+                Ok(put)
             });
             all.extend(put.await?);
         }
@@ -194,79 +200,53 @@ impl Db {
     }
 }
 
-async fn notes(tx: &mut Tx<'_>) -> Result<Vec<ImportNote>, StoreError> {
-    let sql = "SELECT kind, item, digest, seq, done FROM imports ORDER BY kind, item";
-    let rows: Vec<NoteColumns> = query(sql).fetch_all(tx).await?;
-    let note = |(kind, item, digest, seq, done)| ImportNote { kind, item, digest, seq, done: done != 0 };
-    Ok(rows.into_iter().map(note).collect())
-}
-
-async fn put_note(tx: &mut Tx<'_>, note: &ImportNote, now: i64) -> Result<(), StoreError> {
+fn put_note(tx: &mut Tx<'_>, note: &ImportNote, now: i64) -> Result<()> {
     let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (kind, item) DO UPDATE SET digest = excluded.digest, seq = excluded.seq, done = excluded.done,
             at = excluded.at";
     let insert = query(sql).bind(&note.kind).bind(&note.item).bind(&note.digest).bind(note.seq);
-    insert.bind(i64::from(note.done)).bind(now).execute(tx).await?;
+    insert.bind(i64::from(note.done)).bind(now).execute(tx)?;
     Ok(())
 }
 
-async fn put_thread(
-    tx: &mut Tx<'_>,
-    thread: &ImportedThread,
-    rows: &LogRows,
-    now: i64,
-) -> Result<Seq, StoreError> {
-    let seq = log::append(tx, rows).await?;
+fn put_thread(tx: &mut Tx<'_>, thread: &ImportedThread, rows: &LogRows, now: i64) -> Result<Seq> {
+    let seq = log::append(tx, rows)?;
     let sql =
         "UPDATE threads SET user_id = $1, account = $2, title = $3, created = $4, updated = $5, measured = 0
-        WHERE id = $6";
+            WHERE id = $6";
     let update = query(sql).bind(thread.folder.owner.as_str()).bind(&thread.account).bind(&thread.title);
     let id = thread.folder.thread.as_str();
-    update.bind(thread.created).bind(thread.updated).bind(id).execute(tx).await?;
+    update.bind(thread.created).bind(thread.updated).bind(id).execute(tx)?;
     if let Some(message) = &thread.learnt {
         let sql = "INSERT INTO learnt (user_id, agent, thread, message) VALUES ($1, '', $2, $3)
             ON CONFLICT (user_id, agent, thread) DO UPDATE SET message = excluded.message";
         let insert = query(sql).bind(thread.folder.owner.as_str()).bind(id);
-        insert.bind(message.as_str()).execute(tx).await?;
+        insert.bind(message.as_str()).execute(tx)?;
     }
     let (kind, item, digest) = ("thread".to_owned(), id.to_owned(), thread.digest.clone());
-    put_note(tx, &ImportNote { kind, item, digest, seq, done: true }, now).await?;
+    put_note(tx, &ImportNote { kind, item, digest, seq, done: true }, now)?;
     Ok(seq)
 }
 
-async fn put_records(tx: &mut Tx<'_>, records: &[ImportRecord]) -> Result<Vec<bool>, StoreError> {
-    let mut put = Vec::with_capacity(records.len());
-    for record in records {
-        put.push(match record {
-            ImportRecord::Identity(identity) => identities::identify_if_new(tx, identity).await?,
-            ImportRecord::Conversation { key, account, chat, message, folder, updated } => {
-                put_conversation(tx, [key, account, chat], message.as_deref(), folder, *updated).await?
-            }
-            ImportRecord::Feedback(feedback) => put_feedback(tx, feedback).await?,
-        });
-    }
-    Ok(put)
-}
-
-async fn put_conversation(
+fn put_conversation(
     tx: &mut Tx<'_>,
     texts: [&String; 3],
     message: Option<&str>,
     folder: &ThreadFolder,
     updated: i64,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (key) DO NOTHING";
     let insert = texts.into_iter().fold(query(sql), |insert, text| insert.bind(text));
-    let new = insert.bind(folder.thread.as_str()).bind(updated).execute(tx).await? > 0;
+    let new = insert.bind(folder.thread.as_str()).bind(updated).execute(tx)? > 0;
     if new {
         let [key, account, chat] = texts;
-        threads::belongs(tx, folder, account, updated).await?;
+        threads::belongs(tx, folder, account, updated)?;
         if let Some(message) = message {
             let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at)
                 VALUES ($1, $2, $3, $4, 0, $5) ON CONFLICT DO NOTHING";
             let insert = query(sql).bind(account).bind(chat).bind(message).bind(key);
-            insert.bind(updated).execute(tx).await?;
+            insert.bind(updated).execute(tx)?;
         }
     }
     Ok(new)
@@ -276,52 +256,52 @@ async fn put_conversation(
 const SIGN_IN: &str = "SELECT email || ' ' || COALESCE(password_hash, '') || ' ' || system_role || ' '
     || CAST(needs_setup AS TEXT) || ' ' || CAST(token_version AS TEXT) FROM users WHERE id = $1";
 
-async fn put_account(tx: &mut Tx<'_>, account: &UserAccount, now: i64) -> Result<MovedAccount, StoreError> {
+fn put_account(tx: &mut Tx<'_>, account: &UserAccount, now: i64) -> Result<MovedAccount> {
     let id = account.user.as_str();
     let UserAccount { email, role, needs_setup, token_version, .. } = account;
     let hash = account.password_hash.as_deref();
     let there =
         format!("{email} {} {role} {} {token_version}", hash.unwrap_or_default(), u8::from(*needs_setup));
-    let here: Option<String> = query(SIGN_IN).bind(id).fetch_optional(tx).await?;
+    let here: Option<String> = query(SIGN_IN).bind(id).fetch_optional(tx)?;
     let sql = "SELECT digest FROM imports WHERE kind = 'account' AND item = $1";
-    let known: Option<String> = query(sql).bind(id).fetch_optional(tx).await?;
+    let known: Option<String> = query(sql).bind(id).fetch_optional(tx)?;
     let moved = match here {
-        None if put_user(tx, account).await? => MovedAccount::New,
+        None if put_user(tx, account)? => MovedAccount::New,
         None => return Ok(MovedAccount::Taken),
         Some(here) if here == there => MovedAccount::Same,
         Some(here) if known == Some(digest(&here)) && here.split(' ').next() == Some(email.as_str()) => {
             let sql =
                 "UPDATE users SET password_hash = $1, system_role = $2, needs_setup = $3, token_version = $4
-                WHERE id = $5";
+                    WHERE id = $5";
             let update = query(sql).bind(hash).bind(role).bind(i64::from(*needs_setup)).bind(*token_version);
-            update.bind(id).execute(tx).await?;
+            update.bind(id).execute(tx)?;
             MovedAccount::Renewed
         }
         Some(_) => return Ok(MovedAccount::Changed),
     };
     let (kind, item, digest) = ("account".to_owned(), id.to_owned(), digest(&there));
-    put_note(tx, &ImportNote { kind, item, digest, seq: 0, done: true }, now).await?;
+    put_note(tx, &ImportNote { kind, item, digest, seq: 0, done: true }, now)?;
     Ok(moved)
 }
 
-pub(crate) async fn put_user(tx: &mut Tx<'_>, user: &UserAccount) -> Result<bool, StoreError> {
+pub(crate) fn put_user(tx: &mut Tx<'_>, user: &UserAccount) -> Result<bool> {
     let sql = "INSERT INTO users (id, email, password_hash, system_role, needs_setup, token_version, oauth_provider,
-            oauth_id, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+        oauth_id, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
     let insert = query(sql).bind(user.user.as_str()).bind(&user.email).bind(user.password_hash.as_deref());
     let insert = insert.bind(&user.role).bind(i64::from(user.needs_setup)).bind(user.token_version);
     let insert = insert.bind(user.oauth_provider.as_deref()).bind(user.oauth_id.as_deref());
-    Ok(insert.bind(user.created).execute(tx).await? > 0)
+    Ok(insert.bind(user.created).execute(tx)? > 0)
 }
 
-async fn put_feedback(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<bool, StoreError> {
+fn put_feedback(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<bool> {
     // Feedback is deleted with its thread, and does not come back without it.
     let thread = query("SELECT 1 FROM threads WHERE id = $1").bind(&feedback.thread);
-    if thread.fetch_optional::<i64>(tx).await?.is_none() {
+    if thread.fetch_optional::<i64>(tx)?.is_none() {
         return Ok(false);
     }
     let sql = "INSERT INTO feedback (id, run, thread, user_id, message, rating, comment, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
     let insert = query(sql).bind(&feedback.id).bind(&feedback.run).bind(&feedback.thread);
     let insert = insert.bind(feedback.user.as_str()).bind(feedback.message.as_deref()).bind(feedback.rating);
-    Ok(insert.bind(feedback.comment.as_deref()).bind(feedback.created).execute(tx).await? > 0)
+    Ok(insert.bind(feedback.comment.as_deref()).bind(feedback.created).execute(tx)? > 0)
 }

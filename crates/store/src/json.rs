@@ -1,12 +1,12 @@
 //! JSON that is stored as text.
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 use std::io::{self, Write};
 
 /// Writes a value. A NUL becomes U+FFFD: as an escape it would fail wherever PostgreSQL takes the JSON apart.
-pub(crate) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
+pub(crate) fn to_json(value: &impl Serialize) -> Result<String> {
     let rejected = |error: &dyn std::fmt::Display| StoreError::Rejected(error.to_string());
     let mut bytes = Vec::with_capacity(256);
     value

@@ -1,6 +1,6 @@
 //! Location of the database.
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 use std::{fmt, path::PathBuf};
 use url::Url;
 
@@ -21,7 +21,7 @@ pub struct PostgresUrl(Url);
 
 impl PostgresUrl {
     /// Reads `postgres://user:password@host:port/database?options`.
-    pub fn parse(text: &str) -> Result<Self, StoreError> {
+    pub fn parse(text: &str) -> Result<Self> {
         let url = Url::parse(text).map_err(|error| StoreError::Refused(format!("the URL: {error}")))?;
         match url.scheme() {
             "postgres" | "postgresql" => Ok(Self(url)),

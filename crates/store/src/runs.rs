@@ -1,10 +1,15 @@
 //! The agent's runs: their outcomes and their costs.
 
+pub(crate) mod approvals;
+pub(crate) mod audit;
+pub(crate) mod feedback;
+pub(crate) mod records;
+
 use crate::{
-    Db, StoreError, crash,
+    Db, Result, StoreError, crash,
+    engines::{Tx, query},
     json::to_json,
     spending::total,
-    statement::{Tx, query},
     threads,
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
@@ -50,103 +55,73 @@ impl Db {
         model: &str,
         title: Option<&str>,
         now: i64,
-    ) -> impl Future<Output = Result<(), StoreError>> + use<> {
+    ) -> impl Future<Output = Result<()>> + use<> {
         let texts = [id.as_str(), thread.as_str(), model, self.process()].map(str::to_owned);
-        let data = (texts, title.map(str::to_owned), now);
-        self.write_with_next(&crash::RUN_STARTED, data, |(texts, title, now), tx| {
-            Box::pin(started(tx, texts, title.as_deref(), *now))
-        })
+        let title = title.map(str::to_owned);
+        self.write_with_next(&crash::RUN_STARTED, move |tx| started(tx, &texts, title.as_deref(), now))
     }
 
     /// Records how a run ended, with its spending until then. The first end of a run stays.
-    pub async fn run_ended(
-        &self,
-        id: &RunId,
-        ending: impl Into<RunEnding>,
-        now: i64,
-    ) -> Result<(), StoreError> {
-        self.write(&crash::RUN_ENDED, (id.clone(), ending.into(), now), |(id, ending, now), tx| {
-            Box::pin(ended(tx, id, ending, *now))
+    pub async fn run_ended(&self, id: &RunId, ending: impl Into<RunEnding>, now: i64) -> Result<()> {
+        let (id, ending) = (id.clone(), ending.into());
+        self.write(&crash::RUN_ENDED, move |tx| {
+            let outcome = to_json(&ending.outcome)?;
+            let [input, output] = ["input", "output"].map(total);
+            let sql = format!(
+                "UPDATE runs SET ended = $1, outcome = $2,
+                    input = (SELECT {input} FROM spending WHERE run = $3),
+                    output = (SELECT {output} FROM spending WHERE run = $3),
+                    stop_reason = $4, first_words = $5, last_words = $6, messages = $7,
+                    title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
+                    WHERE id = $3 AND ended IS NULL"
+            );
+            let RunEnding { stop_reason, first_words, last_words, messages, .. } = &ending;
+            let update = query(sql).bind(now).bind(&outcome).bind(id.as_str()).bind(stop_reason.as_str());
+            let update = update.bind(first_words.as_str()).bind(last_words.as_str()).bind(*messages);
+            update.execute(tx).map(drop)
         })
         .await
     }
 
     /// Returns how a run ended, if it has.
-    pub async fn run_outcome(&self, id: &RunId) -> Result<Option<Outcome>, StoreError> {
-        let outcome: Option<String> = self.read(id, |id, tx| Box::pin(outcome(tx, id))).await?;
+    pub async fn run_outcome(&self, id: &RunId) -> Result<Option<Outcome>> {
+        let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
+        let outcome: Option<String> = self.find(query(sql).bind(id.as_str())).await?;
         let read = |text: String| serde_json::from_str(&text).map_err(|e| StoreError::Corrupt(e.to_string()));
         outcome.map(read).transpose()
     }
 
     /// Returns the titles of a run's thread. A run that was never noted found the one that the thread has.
-    pub async fn run_titles(&self, thread: &ThreadId, run: &RunId) -> Result<RunTitles, StoreError> {
-        self.read((thread, run), |(thread, run), tx| Box::pin(titles(tx, thread, run))).await
+    pub async fn run_titles(&self, thread: &ThreadId, run: &RunId) -> Result<RunTitles> {
+        let sql = "SELECT COALESCE(runs.title_found, runs.title_left, threads.title),
+            COALESCE(runs.title_left, threads.title)
+            FROM threads LEFT JOIN runs ON runs.id = $2 AND runs.thread = threads.id WHERE threads.id = $1";
+        let row: Option<(String, String)> = self.find(query(sql).bind(thread).bind(run)).await?;
+        let (found, left) = row.unwrap_or_default();
+        let title = |title: String| Some(title).filter(|title| !title.is_empty());
+        Ok(RunTitles { found: title(found), left: title(left) })
     }
 
     /// Returns the cost of a thread's runs so far, and the number of runs.
-    pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
-        self.read_much(thread, |thread, tx| Box::pin(usage(tx, thread))).await
+    pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64)> {
+        let [input, output] = ["input", "output"].map(total);
+        let sql = format!("SELECT {input}, {output}, COUNT(begun) FROM runs WHERE thread = $1");
+        let (input, output, runs): (i64, i64, i64) = self.one(query(sql).bind(thread)).await?;
+        let [input, output] = [input, output].map(|tokens| u64::try_from(tokens).unwrap_or(0));
+        Ok((Usage::plain(input, output), runs))
     }
 }
 
-async fn outcome(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
-    query(sql).bind(id.as_str()).fetch_optional(tx).await
-}
-
-async fn titles(tx: &mut Tx<'_>, thread: &ThreadId, run: &RunId) -> Result<RunTitles, StoreError> {
-    let sql = "SELECT COALESCE(runs.title_found, runs.title_left, threads.title),
-        COALESCE(runs.title_left, threads.title)
-        FROM threads LEFT JOIN runs ON runs.id = $2 AND runs.thread = threads.id WHERE threads.id = $1";
-    let row: Option<(String, String)> =
-        query(sql).bind(thread.as_str()).bind(run.as_str()).fetch_optional(tx).await?;
-    let (found, left) = row.unwrap_or_default();
-    let title = |title: String| Some(title).filter(|title| !title.is_empty());
-    Ok(RunTitles { found: title(found), left: title(left) })
-}
-
-async fn usage(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
-    let [input, output] = ["input", "output"].map(total);
-    let sql = format!("SELECT {input}, {output}, COUNT(begun) FROM runs WHERE thread = $1");
-    Ok(tally(query(sql).bind(thread.as_str()).fetch_one(tx).await?))
-}
-
-fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
-    (Usage::plain(u64::try_from(input).unwrap_or(0), u64::try_from(output).unwrap_or(0)), runs)
-}
-
-async fn started(
-    tx: &mut Tx<'_>,
-    texts: &[String; 4],
-    title: Option<&str>,
-    now: i64,
-) -> Result<(), StoreError> {
+fn started(tx: &mut Tx<'_>, texts: &[String; 4], title: Option<&str>, now: i64) -> Result<()> {
     // Only the run of an embedding program has no record yet.
     let sql = "INSERT INTO runs (id, thread, model, owner, started, begun, origin, title_found)
         VALUES ($1, $2, $3, $4, $5, $5, 'embedded', (SELECT title FROM threads WHERE id = $2))
         ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun, title_found = excluded.title_found
         WHERE runs.begun IS NULL";
     let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
-    insert.bind(now).execute(tx).await?;
+    insert.bind(now).execute(tx)?;
     match title {
-        Some(title) => threads::entitle(tx, &texts[1], "", title).await,
+        Some(title) => threads::entitle(tx, &texts[1], "", title),
         None => Ok(()),
     }
-}
-
-async fn ended(tx: &mut Tx<'_>, id: &RunId, ending: &RunEnding, now: i64) -> Result<(), StoreError> {
-    let outcome = to_json(&ending.outcome)?;
-    let [input, output] = ["input", "output"].map(total);
-    let sql = format!(
-        "UPDATE runs SET ended = $1, outcome = $2,
-        input = (SELECT {input} FROM spending WHERE run = $3),
-        output = (SELECT {output} FROM spending WHERE run = $3),
-        stop_reason = $4, first_words = $5, last_words = $6, messages = $7,
-        title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
-        WHERE id = $3 AND ended IS NULL"
-    );
-    let RunEnding { stop_reason, first_words, last_words, messages, .. } = ending;
-    let update = query(sql).bind(now).bind(&outcome).bind(id.as_str()).bind(stop_reason.as_str());
-    let update = update.bind(first_words.as_str()).bind(last_words.as_str()).bind(*messages);
-    update.execute(tx).await.map(drop)
 }

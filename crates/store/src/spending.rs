@@ -16,8 +16,8 @@ pub(crate) use limits::{made_before, spent_before};
 pub use reserve::{CallOffer, OfferCost, Reservation, ReserveOutcome};
 
 use crate::{
-    Db, StoreError, clock, crash,
-    statement::{Tx, query},
+    Db, Result, StoreError, clock, crash,
+    engines::{FromRow, Row, Tx, query},
 };
 use pudu_base::{RunId, ThreadId, Usage, UserId};
 
@@ -79,88 +79,91 @@ pub struct SpendingShare {
 impl Db {
     /// Records the spending of a call and ends its reservation. That is committed with the next write, or soon.
     pub fn settle(&self, settlement: Settlement) {
-        self.write_soon(&crash::SETTLE, settlement, |settlement, tx| Box::pin(settle(tx, settlement)));
+        self.write_soon(&crash::SETTLE, move |tx| settle(tx, &settlement));
     }
 
     /// Ends a reservation of a call that was not made, after all writes requested before.
-    pub async fn release(&self, reservation: String) -> Result<(), StoreError> {
-        self.write(&crash::SETTLE, reservation, |call, tx| Box::pin(reserve::release(tx, call))).await
+    pub async fn release(&self, reservation: String) -> Result<()> {
+        self.write(&crash::SETTLE, move |tx| reserve::release(tx, &reservation)).await
     }
 
     /// Returns sums by caller, model and currency, the dearest in tokens first.
-    pub async fn spending(&self, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
-        let filter = filter.clone();
-        self.read_much(filter, |filter, tx| Box::pin(sums(tx, filter))).await
+    pub async fn spending(&self, filter: &SpendingFilter) -> Result<Vec<SpendingSum>> {
+        const GROUPS: &str = "GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
+        let clause = match filter {
+            SpendingFilter::Run(_) => "run = $1",
+            SpendingFilter::Thread(_) => "thread = $1",
+            SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
+        };
+        // The text is one of ours, not user input.
+        let rows = query(format!("SELECT {} {clause} {GROUPS}", sum_columns()));
+        let rows = match filter {
+            SpendingFilter::Run(run) => rows.bind(run.as_str()),
+            SpendingFilter::Thread(thread) => rows.bind(thread.as_str()),
+            SpendingFilter::UserSince(user, since) => rows.bind(user.as_str()).bind(clock::day(*since)),
+        };
+        self.all(rows).await
     }
 
     /// Returns who spent how much on the day of this time, in milliseconds, and since.
-    pub async fn spending_since(&self, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
-        self.read_much(clock::day(since), |since, tx| Box::pin(shares(tx, *since))).await
+    pub async fn spending_since(&self, since: i64) -> Result<Vec<SpendingShare>> {
+        const GROUPS: &str =
+            "day >= $1 GROUP BY user_id, account, room, caller, model, COALESCE(currency, '')
+            ORDER BY 9 DESC, 1, 2, 3, 4, 5, 6 LIMIT $2";
+        let sql = format!("SELECT user_id, account, room, {} {GROUPS}", sum_columns());
+        self.all(query(sql).bind(clock::day(since)).bind(MAX_SHARES)).await
     }
 }
 
-type SumColumns = (String, String, String, i64, i64, i64, i64, i64, i64, i64, i64);
-
-/// Returns the columns of [`SumColumns`] and their table.
+/// Returns the columns of a sum and their table.
 fn sum_columns() -> String {
     const AMOUNTS: [&str; 8] =
         ["calls", "unreported", "input", "output", "cached", "cache_writes", "reasoning", "cost"];
-    let totals = AMOUNTS.map(total).join(", ");
-    format!("caller, model, COALESCE(currency, ''), {totals} FROM spending WHERE")
+    let totals = AMOUNTS.map(|amount| format!("{} AS {amount}", total(amount))).join(", ");
+    format!("caller, model, COALESCE(currency, '') AS currency, {totals} FROM spending WHERE")
 }
 
-async fn sums(tx: &mut Tx<'_>, filter: &SpendingFilter) -> Result<Vec<SpendingSum>, StoreError> {
-    const GROUPS: &str = "GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
-    let clause = match filter {
-        SpendingFilter::Run(_) => "run = $1",
-        SpendingFilter::Thread(_) => "thread = $1",
-        SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
-    };
-    // The text is one of ours, not user input.
-    let rows = query(format!("SELECT {} {clause} {GROUPS}", sum_columns()));
-    let rows = match filter {
-        SpendingFilter::Run(run) => rows.bind(run.as_str()),
-        SpendingFilter::Thread(thread) => rows.bind(thread.as_str()),
-        SpendingFilter::UserSince(user, since) => rows.bind(user.as_str()).bind(clock::day(*since)),
-    };
-    Ok(rows.fetch_all(tx).await?.into_iter().map(sum).collect())
+impl FromRow for SpendingSum {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        let tokens =
+            |column: &str| Ok::<_, StoreError>(u64::try_from(row.column::<i64>(column)?).unwrap_or(0));
+        let usage = Usage {
+            input: tokens("input")?,
+            output: tokens("output")?,
+            cached: tokens("cached")?,
+            cache_writes: tokens("cache_writes")?,
+            reasoning: tokens("reasoning")?,
+        };
+        let (currency, micros): (String, _) = (row.column("currency")?, row.column("cost")?);
+        let cost = (!currency.is_empty()).then_some(Cost { currency, micros });
+        let (calls, unreported) = (row.column("calls")?, row.column("unreported")?);
+        Ok(Self {
+            caller: row.column("caller")?,
+            model: row.column("model")?,
+            usage,
+            calls,
+            unreported,
+            cost,
+        })
+    }
 }
 
-type ShareColumns = (String, String, String, String, String, String, i64, i64, i64, i64, i64, i64, i64, i64);
-
-async fn shares(tx: &mut Tx<'_>, since: i64) -> Result<Vec<SpendingShare>, StoreError> {
-    const GROUPS: &str = "day >= $1 GROUP BY user_id, account, room, caller, model, COALESCE(currency, '')
-        ORDER BY 9 DESC, 1, 2, 3, 4, 5, 6 LIMIT $2";
-    let sql = format!("SELECT user_id, account, room, {} {GROUPS}", sum_columns());
-    let rows = query(sql).bind(since).bind(MAX_SHARES);
-    let share = |row: ShareColumns| {
-        let (user, account, room, caller, model, currency, calls, unreported, ..) = row;
-        let columns =
-            (caller, model, currency, calls, unreported, row.8, row.9, row.10, row.11, row.12, row.13);
-        SpendingShare { user, account, room, sum: sum(columns) }
-    };
-    Ok(rows.fetch_all(tx).await?.into_iter().map(share).collect())
-}
-
-fn sum(columns: SumColumns) -> SpendingSum {
-    let (caller, model, currency, calls, unreported, input, output, cached, cache_writes, reasoning, micros) =
-        columns;
-    let [input, output, cached, cache_writes, reasoning] =
-        [input, output, cached, cache_writes, reasoning].map(|tokens| u64::try_from(tokens).unwrap_or(0));
-    let usage = Usage { input, output, cached, cache_writes, reasoning };
-    let cost = (!currency.is_empty()).then_some(Cost { currency, micros });
-    SpendingSum { caller, model, usage, calls, unreported, cost }
+impl FromRow for SpendingShare {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        let (user, account, room) = (row.column("user_id")?, row.column("account")?, row.column("room")?);
+        Ok(Self { user, account, room, sum: FromRow::from_row(row)? })
+    }
 }
 
 /// Ends the reservation of a call, and stores its spending.
-async fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Result<(), StoreError> {
+fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Result<()> {
     if let Some(reservation) = &settlement.reservation {
-        reserve::release(tx, reservation).await?;
+        reserve::release(tx, reservation)?;
     }
     match &settlement.spent {
         Some(spent) => {
             let user = settlement.call.spender.user.as_str();
-            row::spend(tx, &settlement.call, user, spent).await
+            row::spend(tx, &settlement.call, user, spent)
         }
         None => Ok(()),
     }

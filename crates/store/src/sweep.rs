@@ -1,9 +1,6 @@
 //! Deletes outdated rows, a few at a time, so that no caller waits long.
 
-use crate::{
-    Db, StoreError, clock, crash, spending,
-    statement::{Tx, query},
-};
+use crate::{Db, Result, clock, crash, engines::query, spending};
 
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
@@ -45,7 +42,7 @@ pub struct Swept {
 
 impl Db {
     /// Deletes rows older than their time. The operator sets how long threads and the audit stay.
-    pub async fn sweep(&self, now: i64) -> Result<Swept, StoreError> {
+    pub async fn sweep(&self, now: i64) -> Result<Swept> {
         let items = self.drop_older(DONE, now - KEEP_DONE).await?;
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
@@ -57,20 +54,14 @@ impl Db {
         Ok(Swept { items, turns: delivered + parked, messages })
     }
 
-    async fn drop_older(&self, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
+    async fn drop_older(&self, sql: &'static str, limit: i64) -> Result<u64> {
         let mut dropped = 0;
         loop {
-            let work =
-                self.write(&crash::SWEEP, (sql, limit), |(sql, limit), tx| Box::pin(chunk(tx, sql, *limit)));
-            let rows = work.await?;
+            let rows = self.execute(&crash::SWEEP, query(sql).bind(limit).bind(CHUNK)).await?;
             dropped += rows;
             if rows < CHUNK.unsigned_abs() {
                 return Ok(dropped);
             }
         }
     }
-}
-
-async fn chunk(tx: &mut Tx<'_>, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
-    query(sql).bind(limit).bind(CHUNK).execute(tx).await
 }

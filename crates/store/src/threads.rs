@@ -3,9 +3,17 @@
 //! A thread's row is written with its log, in the same transaction, so its position and its bytes are exact. The bytes
 //! of its files are the last measurement, which names the use of the thread for which it holds.
 
+pub(crate) mod adoption;
+pub(crate) mod client;
+pub(crate) mod history;
+pub(crate) mod log;
+pub(crate) mod members;
+pub(crate) mod search;
+pub(crate) mod tasks;
+
 use crate::{
-    Db, StoreError, crash,
-    statement::{Columns, FromColumns, Tx, query},
+    Db, Result, crash,
+    engines::{Tx, from_row, query},
 };
 use pudu_base::{Seq, ThreadFolder, ThreadId, UserId};
 use std::ops::Range;
@@ -53,90 +61,80 @@ pub enum Deletion {
     Unknown,
 }
 
-impl FromColumns for ThreadRow {
-    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: row.column::<String, _>("id")?.into(),
-            account: row.column("account")?,
-            user: UserId::from_raw(&row.column::<String, _>("user_id")?).unwrap_or_default(),
-            title: row.column("title")?,
-            created: row.column("created")?,
-            updated: row.column("updated")?,
-            log_bytes: row.column("log_bytes")?,
-            file_bytes: row.column("file_bytes")?,
-        })
-    }
-}
+from_row!(ThreadFolder { owner: "user_id", thread: "id" });
+from_row!(ThreadRow { id, account, user: "user_id", title, created, updated, log_bytes, file_bytes });
 
 impl Db {
     /// Records that a thread is used outside of its log, by an added file.
-    pub async fn thread_used(
-        &self,
-        folder: &ThreadFolder,
-        account: &str,
-        now: i64,
-    ) -> Result<(), StoreError> {
-        let data = (folder.clone(), account.to_owned(), now);
-        self.write(&crash::THREAD_USED, data, |(folder, account, now), tx| {
-            Box::pin(used(tx, folder, account, *now))
-        })
-        .await
+    pub async fn thread_used(&self, folder: &ThreadFolder, account: &str, now: i64) -> Result<()> {
+        let (folder, account) = (folder.clone(), account.to_owned());
+        self.write(&crash::THREAD_USED, move |tx| used(tx, &folder, &account, now)).await
     }
 
     /// Returns the accounts that have threads, audit rows or approvals.
-    pub async fn accounts(&self) -> Result<Vec<String>, StoreError> {
+    pub async fn accounts(&self) -> Result<Vec<String>> {
         let sql = "SELECT account FROM threads UNION SELECT account FROM audit
             UNION SELECT account FROM approvals ORDER BY 1";
-        self.rows(sql).await
+        self.all(query(sql)).await
     }
 
     /// Returns an account's threads, those first that were used last.
-    pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
-        self.read_much(account, |account, tx| Box::pin(threads(tx, account))).await
+    pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>> {
+        let sql =
+        "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
+            ORDER BY updated DESC, id DESC";
+        self.all(query(sql).bind(account)).await
     }
 
     /// Returns up to `limit` threads of one account, or of all, the last used first.
-    pub async fn newest_threads(
-        &self,
-        account: Option<&str>,
-        limit: i64,
-    ) -> Result<Vec<ThreadRow>, StoreError> {
-        self.read_much((account, limit), |(account, limit), tx| Box::pin(newest(tx, *account, *limit))).await
+    pub async fn newest_threads(&self, account: Option<&str>, limit: i64) -> Result<Vec<ThreadRow>> {
+        let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
+            WHERE account = COALESCE($1, account) ORDER BY updated DESC, id DESC LIMIT $2";
+        self.all(query(sql).bind(account).bind(limit)).await
     }
 
     /// Returns the title of a thread; none until it has one.
-    pub async fn title(&self, thread: &ThreadId) -> Result<Option<String>, StoreError> {
-        let title: Option<String> = self.read(thread, |thread, tx| Box::pin(title(tx, thread))).await?;
+    pub async fn title(&self, thread: &ThreadId) -> Result<Option<String>> {
+        let sql = "SELECT title FROM threads WHERE id = $1";
+        let title: Option<String> = self.find(query(sql).bind(thread.as_str())).await?;
         Ok(title.filter(|title| !title.is_empty()))
     }
 
     /// Gives a thread another title, unless it has got a different one than `before` meanwhile.
-    pub async fn replace_title(
-        &self,
-        thread: &ThreadId,
-        before: &str,
-        title: &str,
-    ) -> Result<(), StoreError> {
-        let texts = [thread.as_str(), before, title].map(str::to_owned);
-        self.write(&crash::TITLED, texts, |[thread, before, title], tx| {
-            Box::pin(entitle(tx, thread, before, title))
+    pub async fn replace_title(&self, thread: &ThreadId, before: &str, title: &str) -> Result<()> {
+        let [thread, before, title] = [thread.as_str(), before, title].map(str::to_owned);
+        self.write(&crash::TITLED, move |tx| entitle(tx, &thread, &before, &title)).await
+    }
+
+    /// Returns the user in whose folder the files of a thread are, once that is known.
+    pub async fn owner(&self, thread: &ThreadId) -> Result<Option<UserId>> {
+        let sql = "SELECT user_id FROM threads WHERE id = $1";
+        self.find(query(sql).bind(thread)).await
+    }
+
+    /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
+    pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadFolder, i64)>> {
+        self.read_much(move |tx| {
+            let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
+            let rows: Vec<(UserId, ThreadId, i64)> = query(sql).bind(limit).fetch_all(tx)?;
+            Ok(rows
+                .into_iter()
+                .map(|(owner, thread, updated)| (ThreadFolder { owner, thread }, updated))
+                .collect())
         })
         .await
     }
 
-    /// Returns the user in whose folder the files of a thread are, once that is known.
-    pub async fn owner(&self, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
-        self.read(thread, |thread, tx| Box::pin(owner(tx, thread))).await
-    }
-
-    /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
-    pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
-        self.read_much(limit, |limit, tx| Box::pin(unmeasured(tx, *limit))).await
-    }
-
     /// Keeps how large the files of threads are.
-    pub async fn measured(&self, sizes: Vec<FileSize>) -> Result<(), StoreError> {
-        self.write(&crash::MEASURED, sizes, |sizes, tx| Box::pin(measured(tx, sizes))).await
+    pub async fn measured(&self, sizes: Vec<FileSize>) -> Result<()> {
+        self.write(&crash::MEASURED, move |tx| {
+            let sql = "UPDATE threads SET file_bytes = $1, measured = $2 WHERE id = $3";
+            for FileSize { thread, updated, bytes } in &sizes {
+                query(sql).bind(*bytes).bind(*updated).bind(thread.as_str()).execute(tx)?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Deletes a thread with its log, its runs, its approvals and its settled turns, unless it is in use or was used
@@ -148,43 +146,38 @@ impl Db {
         thread: &ThreadId,
         unused_since: i64,
         next: &ThreadId,
-    ) -> Result<Deletion, StoreError> {
-        let data = (thread.clone(), unused_since, next.clone());
-        self.write(&crash::DELETE_THREAD, data, |(thread, since, next), tx| {
-            Box::pin(delete(tx, thread.as_str(), *since, next.as_str()))
-        })
-        .await
+    ) -> Result<Deletion> {
+        let (thread, since, next) = (thread.clone(), unused_since, next.clone());
+        self.write(&crash::DELETE_THREAD, move |tx| delete(tx, thread.as_str(), since, next.as_str())).await
     }
 
     /// Returns whether a thread was not used since `unused_since` and has no open turn and no client's run.
-    pub async fn is_unused(&self, thread: &ThreadId, unused_since: i64) -> Result<bool, StoreError> {
-        self.read((thread, unused_since), |(thread, since), tx| Box::pin(is_unused(tx, thread, *since))).await
+    pub async fn is_unused(&self, thread: &ThreadId, unused_since: i64) -> Result<bool> {
+        let (thread, since) = (thread.clone(), unused_since);
+        self.read(move |tx| is_unused(tx, &thread, since)).await
     }
 
     /// Returns the deleted threads whose files may still be there.
-    pub async fn files_to_remove(&self) -> Result<Vec<ThreadFolder>, StoreError> {
+    pub async fn files_to_remove(&self) -> Result<Vec<ThreadFolder>> {
         let sql = "SELECT user_id, id FROM deleted_threads WHERE id NOT IN (SELECT id FROM threads)";
-        let rows: Vec<(String, String)> = self.rows(sql).await?;
-        Ok(rows.into_iter().map(|(user, id)| folder(&user, id)).collect())
+        self.all(query(sql)).await
     }
 
     /// Notes that the files of a deleted thread are gone.
-    pub async fn files_removed(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.write(&crash::FILES_REMOVED, thread.clone(), |thread, tx| {
-            Box::pin(forget_deleted(tx, thread.as_str()))
-        })
-        .await
+    pub async fn files_removed(&self, thread: &ThreadId) -> Result<()> {
+        let thread = thread.clone();
+        self.write(&crash::FILES_REMOVED, move |tx| forget_deleted(tx, thread.as_str())).await
     }
 }
 
 /// Moves a thread's position from the beginning of a range to its end. Returns whether it was at the beginning.
-pub(crate) async fn move_on(
+pub(crate) fn move_on(
     tx: &mut Tx<'_>,
     thread: &ThreadId,
     seq: Range<Seq>,
     bytes: usize,
     now: i64,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let sql = match seq.start {
         0 => {
             "INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, measured)
@@ -199,91 +192,33 @@ pub(crate) async fn move_on(
     };
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     let moved = query(sql).bind(thread.as_str()).bind(seq.start).bind(seq.end).bind(bytes).bind(now);
-    Ok(moved.execute(tx).await? > 0)
+    Ok(moved.execute(tx)? > 0)
 }
 
 /// Records a thread's owner, unless one is recorded.
-pub(crate) async fn belongs(
-    tx: &mut Tx<'_>,
-    folder: &ThreadFolder,
-    account: &str,
-    now: i64,
-) -> Result<(), StoreError> {
+pub(crate) fn belongs(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now: i64) -> Result<()> {
     // Where its files are does not change: some may be there.
     let sql =
         "INSERT INTO threads (id, account, user_id, seq, created, updated, log_bytes, file_bytes, measured)
-        VALUES ($1, $2, $4, 0, $3, $3, 0, 0, 0)
-        ON CONFLICT (id) DO UPDATE SET account = excluded.account WHERE threads.account = ''";
+            VALUES ($1, $2, $4, 0, $3, $3, 0, 0, 0)
+            ON CONFLICT (id) DO UPDATE SET account = excluded.account WHERE threads.account = ''";
     let insert = query(sql).bind(folder.thread.as_str()).bind(account).bind(now);
-    insert.bind(folder.owner.as_str()).execute(tx).await?;
+    insert.bind(folder.owner.as_str()).execute(tx)?;
     Ok(())
 }
 
 /// Likewise, and that it is used now.
-pub(crate) async fn used(
-    tx: &mut Tx<'_>,
-    folder: &ThreadFolder,
-    account: &str,
-    now: i64,
-) -> Result<(), StoreError> {
-    belongs(tx, folder, account, now).await?;
+pub(crate) fn used(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now: i64) -> Result<()> {
+    belongs(tx, folder, account, now)?;
     let sql = "UPDATE threads SET updated = $1 WHERE id = $2 AND updated < $1";
-    query(sql).bind(now).bind(folder.thread.as_str()).execute(tx).await?;
+    query(sql).bind(now).bind(folder.thread.as_str()).execute(tx)?;
     Ok(())
-}
-
-/// Makes a thread's folder of its columns.
-fn folder(user: &str, id: String) -> ThreadFolder {
-    ThreadFolder { owner: UserId::from_raw(user).unwrap_or_default(), thread: id.into() }
-}
-
-async fn owner(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<UserId>, StoreError> {
-    let sql = "SELECT user_id FROM threads WHERE id = $1";
-    let user: Option<String> = query(sql).bind(thread.as_str()).fetch_optional(tx).await?;
-    Ok(user.map(|user| UserId::from_raw(&user).unwrap_or_default()))
-}
-
-async fn threads(tx: &mut Tx<'_>, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
-    let sql =
-        "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
-        ORDER BY updated DESC, id DESC";
-    query(sql).bind(account).fetch_all(tx).await
-}
-
-async fn newest(tx: &mut Tx<'_>, account: Option<&str>, limit: i64) -> Result<Vec<ThreadRow>, StoreError> {
-    let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
-        WHERE account = COALESCE($1, account) ORDER BY updated DESC, id DESC LIMIT $2";
-    query(sql).bind(account).bind(limit).fetch_all(tx).await
-}
-
-async fn title(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT title FROM threads WHERE id = $1";
-    query(sql).bind(thread.as_str()).fetch_optional(tx).await
 }
 
 /// Gives a thread a title in place of another one; that of a thread without one is empty.
-pub(crate) async fn entitle(
-    tx: &mut Tx<'_>,
-    thread: &str,
-    before: &str,
-    title: &str,
-) -> Result<(), StoreError> {
+pub(crate) fn entitle(tx: &mut Tx<'_>, thread: &str, before: &str, title: &str) -> Result<()> {
     let sql = "UPDATE threads SET title = $1 WHERE id = $2 AND title = $3";
-    query(sql).bind(title).bind(thread).bind(before).execute(tx).await?;
-    Ok(())
-}
-
-async fn unmeasured(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<(ThreadFolder, i64)>, StoreError> {
-    let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
-    let rows: Vec<(String, String, i64)> = query(sql).bind(limit).fetch_all(tx).await?;
-    Ok(rows.into_iter().map(|(user, id, updated)| (folder(&user, id), updated)).collect())
-}
-
-async fn measured(tx: &mut Tx<'_>, sizes: &[FileSize]) -> Result<(), StoreError> {
-    let sql = "UPDATE threads SET file_bytes = $1, measured = $2 WHERE id = $3";
-    for FileSize { thread, updated, bytes } in sizes {
-        query(sql).bind(*bytes).bind(*updated).bind(thread.as_str()).execute(tx).await?;
-    }
+    query(sql).bind(title).bind(thread).bind(before).execute(tx)?;
     Ok(())
 }
 
@@ -302,15 +237,15 @@ macro_rules! unused {
 }
 
 /// Returns whether a thread was not used after a time, and nothing works on it or waits to.
-pub(crate) async fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Result<bool, StoreError> {
-    query(unused!("SELECT 1")).bind(thread.as_str()).bind(since).finds(tx).await
+pub(crate) fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Result<bool> {
+    query(unused!("SELECT 1")).bind(thread.as_str()).bind(since).finds(tx)
 }
 
-async fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion, StoreError> {
+fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion> {
     let gone = query(unused!("DELETE", " RETURNING user_id")).bind(thread).bind(since);
-    let Some(user) = gone.fetch_optional::<String>(tx).await? else {
+    let Some(user) = gone.fetch_optional::<String>(tx)? else {
         let there = query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
-        let there = there.finds(tx).await?;
+        let there = there.finds(tx)?;
         return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
     };
     const ROWS: [&str; 10] = [
@@ -327,16 +262,16 @@ async fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result
             OR COALESCE(model, mode, agent, thinking) IS NULL)",
     ];
     for sql in ROWS {
-        query(sql).bind(thread).execute(tx).await?;
+        query(sql).bind(thread).execute(tx)?;
     }
     let sql = "INSERT INTO deleted_threads (id, user_id) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
-    query(sql).bind(thread).bind(&user).execute(tx).await?;
+    query(sql).bind(thread).bind(&user).execute(tx)?;
     let sql = "UPDATE conversations SET thread = $1 WHERE thread = $2";
-    query(sql).bind(next).bind(thread).execute(tx).await?;
+    query(sql).bind(next).bind(thread).execute(tx)?;
     Ok(Deletion::Done)
 }
 
-async fn forget_deleted(tx: &mut Tx<'_>, thread: &str) -> Result<(), StoreError> {
-    query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx).await?;
+fn forget_deleted(tx: &mut Tx<'_>, thread: &str) -> Result<()> {
+    query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx)?;
     Ok(())
 }

@@ -5,14 +5,19 @@
 //! goes before the next batch, into the same transaction, and after a moment alone. For a file the task is a thread of
 //! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
 
+mod availability;
+mod batch;
+mod job;
+
+pub(crate) use availability::{Availability, RetryDelays, in_time};
+pub(crate) use batch::CommitError;
+
 use crate::{
-    StoreError,
-    availability::Availability,
-    batch::{BatchWriter, MAX_BATCH_JOBS, WriterState},
-    crash,
-    job::{WriteCall, WriteJob, WriteWork},
-    link::WriteLink,
+    Result, StoreError, crash,
+    engines::{Tx, WriteLink},
 };
+use batch::{BatchWriter, MAX_BATCH_JOBS, WriterState};
+use job::{WriteCall, WriteJob};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     thread,
@@ -75,6 +80,15 @@ impl SoonJobs {
     }
 }
 
+/// Where the writer's task runs.
+#[derive(Clone, Copy)]
+pub(crate) enum WriterPlace {
+    /// In a thread of its own: its statements block.
+    Thread,
+    /// In the caller's runtime.
+    Runtime,
+}
+
 /// The way to the writer's task.
 pub(crate) struct StoreWriter {
     jobs: mpsc::Sender<Box<dyn WriteJob>>,
@@ -90,45 +104,45 @@ impl StoreWriter {
     /// Starts the task. It ends when it is closed or when no handle to it is left.
     pub(crate) fn start(
         link: WriteLink,
-        timeout: Option<Duration>,
+        place: WriterPlace,
         availability: Arc<Availability>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let (jobs, queue) = mpsc::channel(MAX_QUEUED_JOBS);
         let (state, tasks) = (Arc::default(), TaskTracker::new());
         let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
-        let blocks = matches!(link, WriteLink::File(_));
-        let writer = BatchWriter::new(link, timeout, availability, Arc::clone(&state));
+        let writer = BatchWriter::new(link, availability, Arc::clone(&state));
         let soon = Arc::<SoonJobs>::default();
         let task = tasks.track_future(run(writer, queue, soon.clone(), stop.clone(), ended.clone()));
-        if blocks {
-            spawn_thread(task).map_err(|error| StoreError::Refused(format!("the writer: {error}")))?;
-        } else {
-            tokio::spawn(task);
+        match place {
+            WriterPlace::Thread => {
+                spawn_thread(task).map_err(|error| StoreError::Refused(format!("the writer: {error}")))?
+            }
+            WriterPlace::Runtime => drop(tokio::spawn(task)),
         }
         tasks.close();
         Ok(Self { jobs, soon, state, stop, ended, tasks })
     }
 
     /// Runs one write and answers once it is durable. A caller that goes away does not cancel it.
-    pub(crate) async fn write<D, T>(
+    pub(crate) async fn write<T: Send + 'static>(
         &self,
         name: &'static crash::Write,
-        data: D,
-        work: WriteWork<D, T>,
-    ) -> Result<T, StoreError>
-    where
-        D: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(WriteCall::new(name, data, work, reply));
-        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        let job = WriteCall { name, work, value: None, reply: Some(reply) };
+        self.jobs.send(Box::new(job)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Has a write done with the next one, or soon. A store that is closed does it no more.
-    pub(crate) fn write_soon(&self, job: Box<dyn WriteJob>) {
-        self.soon.push(job);
+    pub(crate) fn write_soon<T: Send + 'static>(
+        &self,
+        name: &'static crash::Write,
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
+        reply: Option<oneshot::Sender<Result<T>>>,
+    ) {
+        self.soon.push(Box::new(WriteCall { name, work, value: None, reply }));
     }
 
     /// Returns how many transactions were committed.
@@ -197,7 +211,7 @@ async fn run(
                 jobs.append(&mut batch);
                 writer.settle(jobs).await;
                 if taken == 0 {
-                    return;
+                    return writer.close().await;
                 }
             }
             () = soon.due() => writer.settle(soon.take()).await,

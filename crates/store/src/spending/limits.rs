@@ -6,8 +6,8 @@
 
 use super::call::{CallSpending, ModelCall, tokens, total};
 use crate::{
-    Db, StoreError, clock, crash,
-    statement::{Tx, query},
+    Db, Result, clock, crash,
+    engines::{Tx, query},
 };
 use pudu_base::{BudgetScope, UserId};
 
@@ -75,67 +75,59 @@ pub struct BudgetStanding {
 
 impl Db {
     /// Returns how far budgets are used, in their order.
-    pub async fn budget_standings(
-        &self,
-        limits: Vec<BudgetLimit>,
-    ) -> Result<Vec<BudgetStanding>, StoreError> {
-        self.read_much(limits, |limits, tx| Box::pin(read_standings(tx, limits))).await
+    pub async fn budget_standings(&self, limits: Vec<BudgetLimit>) -> Result<Vec<BudgetStanding>> {
+        self.read_much(move |tx| read_standings(tx, &limits)).await
     }
 
     /// Records that people were warned that little of a budget is left; returns whether that is new.
-    pub async fn budget_warned(&self, limit: BudgetLimit, now: i64) -> Result<bool, StoreError> {
-        self.write(&crash::BUDGET_WARNED, (limit, now), |(limit, now), tx| Box::pin(warned(tx, limit, *now)))
-            .await
+    pub async fn budget_warned(&self, limit: BudgetLimit, now: i64) -> Result<bool> {
+        self.write(&crash::BUDGET_WARNED, move |tx| {
+            // Under another &limit people are warned again.
+            const SQL: &str = "UPDATE budgets SET warned = $6
+                WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
+            spent(tx, &limit, now)?;
+            Ok(keyed(SQL, &limit).bind(limit.limit).execute(tx)? > 0)
+        })
+        .await
     }
 }
 
-pub(super) async fn read_standings(
-    tx: &mut Tx<'_>,
-    limits: &[BudgetLimit],
-) -> Result<Vec<BudgetStanding>, StoreError> {
+pub(super) fn read_standings(tx: &mut Tx<'_>, limits: &[BudgetLimit]) -> Result<Vec<BudgetStanding>> {
     let mut standings = Vec::new();
     for limit in limits {
-        let counter = counter(tx, limit).await?;
+        let counter = counter(tx, limit)?;
         let spent = match counter {
             Some((spent, _)) => spent,
-            None => settled(tx, limit).await?,
+            None => settled(tx, limit)?,
         };
         let warned = counter.is_some_and(|(_, warned)| warned == limit.limit);
-        standings.push(BudgetStanding { spent, reserved: reserved(tx, limit).await?, warned });
+        standings.push(BudgetStanding { spent, reserved: reserved(tx, limit)?, warned });
     }
     Ok(standings)
 }
 
-async fn warned(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<bool, StoreError> {
-    // Under another limit people are warned again.
-    const SQL: &str = "UPDATE budgets SET warned = $6
-        WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
-    spent(tx, limit, now).await?;
-    Ok(keyed(SQL, limit).bind(limit.limit).execute(tx).await? > 0)
-}
-
 /// Returns how much of a budget is spent. Its counter is there from now on.
-pub(super) async fn spent(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<i64, StoreError> {
+pub(super) fn spent(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<i64> {
     const MAKE: &str = "INSERT INTO budgets (scope, subject, unit, since, until, spent, warned, made)
         VALUES ($1, $2, $3, $4, $5, $6, 0, $7)";
-    if let Some((spent, _)) = counter(tx, limit).await? {
+    if let Some((spent, _)) = counter(tx, limit)? {
         return Ok(spent);
     }
-    let spent = settled(tx, limit).await?;
-    keyed(MAKE, limit).bind(spent).bind(clock::day(now)).execute(tx).await?;
+    let spent = settled(tx, limit)?;
+    keyed(MAKE, limit).bind(spent).bind(clock::day(now)).execute(tx)?;
     Ok(spent)
 }
 
 /// Returns how much of a budget calls that are under way may spend.
-pub(super) async fn reserved(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
-    sum(tx, limit, "reservations", &total("tokens")).await
+pub(super) fn reserved(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64> {
+    sum(tx, limit, "reservations", &total("tokens"))
 }
 
-async fn settled(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64, StoreError> {
-    sum(tx, limit, "spending", &format!("{} + {}", total("input"), total("output"))).await
+fn settled(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64> {
+    sum(tx, limit, "spending", &format!("{} + {}", total("input"), total("output")))
 }
 
-async fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) -> Result<i64, StoreError> {
+fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) -> Result<i64> {
     let whose = match limit.scope {
         BudgetScope::Run => "run = $1",
         BudgetScope::Person => "user_id = $1",
@@ -150,27 +142,22 @@ async fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) ->
     let sql = format!("SELECT {amount} FROM {table} WHERE {whose} AND day >= $2 AND day < $3{of}");
     let sum = query(sql).bind(&limit.subject).bind(limit.since).bind(limit.until);
     let sum = if of.is_empty() { sum } else { sum.bind(limit.unit.as_str()) };
-    sum.fetch_one(tx).await
+    sum.fetch_one(tx)
 }
 
-async fn counter(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<Option<(i64, i64)>, StoreError> {
+fn counter(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<Option<(i64, i64)>> {
     const SQL: &str = "SELECT spent, warned FROM budgets
         WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5";
-    keyed(SQL, limit).fetch_optional(tx).await
+    keyed(SQL, limit).fetch_optional(tx)
 }
 
-fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::statement::Statement<'q> {
+fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::engines::Statement<'q> {
     let keyed = query(sql).bind(limit.scope.as_str()).bind(&limit.subject).bind(limit.unit.as_str());
     keyed.bind(limit.since).bind(limit.until)
 }
 
 /// Adds a user's call to all budgets that it is a part of.
-pub(super) async fn count(
-    tx: &mut Tx<'_>,
-    call: &ModelCall,
-    user: &str,
-    spent: &CallSpending,
-) -> Result<(), StoreError> {
+pub(super) fn count(tx: &mut Tx<'_>, call: &ModelCall, user: &str, spent: &CallSpending) -> Result<()> {
     const SQL: &str =
         "UPDATE budgets SET spent = CASE WHEN spent > 1000000000000000000 THEN spent ELSE spent + $1 END WHERE unit = $2 AND since <= $3 AND until > $3 AND
         ((scope = 'run' AND subject = $4) OR (scope = 'person' AND subject = $5 AND subject <> '') OR
@@ -182,7 +169,7 @@ pub(super) async fn count(
         let update = query(SQL).bind(amount).bind(unit.as_str()).bind(clock::day(call.at));
         let room = call.spender.room.as_ref().map_or("", UserId::as_str);
         let update = update.bind(call.run.as_str()).bind(user).bind(room);
-        update.bind(&call.spender.account).execute(tx).await?;
+        update.bind(&call.spender.account).execute(tx)?;
     }
     Ok(())
 }

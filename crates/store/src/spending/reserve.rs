@@ -8,8 +8,8 @@ use super::{
     row,
 };
 use crate::{
-    Db, StoreError, clock, crash,
-    statement::{Columns, FromColumns, Tx, query},
+    Db, Result, clock, crash,
+    engines::{FromRow, Row, Tx, query},
 };
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 
@@ -84,33 +84,51 @@ pub enum ReserveOutcome {
 
 impl Db {
     /// Reserves a call's maximum spending of each budget that it is a part of, or nothing.
-    pub async fn reserve(&self, reservation: Reservation) -> Result<ReserveOutcome, StoreError> {
-        let data = (reservation, self.process().to_owned());
-        self.write(&crash::RESERVE, data, |(reservation, owner), tx| {
-            Box::pin(reserve(tx, reservation, owner))
+    pub async fn reserve(&self, reservation: Reservation) -> Result<ReserveOutcome> {
+        let owner = self.process().to_owned();
+        self.write(&crash::RESERVE, move |tx| {
+            let mut standings = Vec::new();
+            for limit in &reservation.limits {
+                let spent = limits::spent(tx, limit, reservation.call.at)?;
+                standings.push((spent, limits::reserved(tx, limit)?));
+            }
+            let (outcome, offer) = choose(&reservation, &standings);
+            if let ReserveOutcome::Granted { output, .. } = outcome {
+                keep(tx, &reservation.call, offer, output, &owner)?;
+            }
+            Ok(outcome)
         })
         .await
     }
 
     /// Returns whether a call might be made now, without reserving anything.
-    pub async fn reservable(&self, reservation: &Reservation) -> Result<ReserveOutcome, StoreError> {
-        self.read(reservation, |reservation, tx| {
-            Box::pin(async move {
-                let standings = limits::read_standings(tx, &reservation.limits).await?;
-                let of = |standing: BudgetStanding| (standing.spent, standing.reserved);
-                Ok(choose(reservation, &standings.into_iter().map(of).collect::<Vec<_>>()).0)
-            })
+    pub async fn reservable(&self, reservation: &Reservation) -> Result<ReserveOutcome> {
+        let reservation = reservation.clone();
+        self.read(move |tx| {
+            let standings = limits::read_standings(tx, &reservation.limits)?;
+            let of = |standing: BudgetStanding| (standing.spent, standing.reserved);
+            Ok(choose(&reservation, &standings.into_iter().map(of).collect::<Vec<_>>()).0)
         })
         .await
     }
 
     /// Settles the open reservations of earlier processes, each for its prompt; returns their number. For a process
     /// that has the database alone.
-    pub async fn settle_left(&self) -> Result<u64, StoreError> {
+    pub async fn settle_left(&self) -> Result<u64> {
         let mut settled = 0;
         loop {
             let owner = self.process().to_owned();
-            let work = self.write(&crash::SETTLE_LEFT, owner, |owner, tx| Box::pin(settle_left(tx, owner)));
+            let work = self.write(&crash::SETTLE_LEFT, move |tx| {
+                const SQL: &str =
+        "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
+            input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";
+                let left: Vec<LeftReservation> = query(SQL).bind(&owner).bind(MAX_LEFT).fetch_all(tx)?;
+                for LeftReservation { call, user, spent } in &left {
+                    release(tx, &call.id)?;
+                    row::spend(tx, call, user, spent)?;
+                }
+                Ok(left.len() as u64)
+            });
             let some = work.await?;
             settled += some;
             if some < MAX_LEFT.unsigned_abs() {
@@ -166,23 +184,6 @@ impl CallOffer {
         };
         prompt.saturating_add(share)
     }
-}
-
-async fn reserve(
-    tx: &mut Tx<'_>,
-    reservation: &Reservation,
-    owner: &str,
-) -> Result<ReserveOutcome, StoreError> {
-    let mut standings = Vec::new();
-    for limit in &reservation.limits {
-        let spent = limits::spent(tx, limit, reservation.call.at).await?;
-        standings.push((spent, limits::reserved(tx, limit).await?));
-    }
-    let (outcome, offer) = choose(reservation, &standings);
-    if let ReserveOutcome::Granted { output, .. } = outcome {
-        keep(tx, &reservation.call, offer, output, owner).await?;
-    }
-    Ok(outcome)
 }
 
 /// Chooses an offer, by the spent and the reserved amount of each limit. The cheaper one is chosen from its share on,
@@ -256,18 +257,12 @@ fn decide(
     }
 }
 
-async fn keep(
-    tx: &mut Tx<'_>,
-    call: &ModelCall,
-    offer: &CallOffer,
-    output: i64,
-    owner: &str,
-) -> Result<(), StoreError> {
+fn keep(tx: &mut Tx<'_>, call: &ModelCall, offer: &CallOffer, output: i64, owner: &str) -> Result<()> {
     const SQL: &str =
         "INSERT INTO reservations (call, owner, run, thread, account, person, user_id, room, caller, model,
-        currency, day, input, tokens, input_cost, cost)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-        ON CONFLICT (call) DO NOTHING";
+            currency, day, input, tokens, input_cost, cost)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+            ON CONFLICT (call) DO NOTHING";
     let Spender { account, person, user, room } = &call.spender;
     let room = room.as_ref().map_or("", UserId::as_str);
     let currency = offer.cost.as_ref().map_or("", |cost| cost.currency.as_str());
@@ -292,12 +287,12 @@ async fn keep(
     };
     let insert = insert.bind(clock::day(call.at)).bind(offer.input);
     let insert = insert.bind(offer.cost(&BudgetUnit::Tokens, output)).bind(prompt).bind(most);
-    insert.execute(tx).await.map(drop)
+    insert.execute(tx).map(drop)
 }
 
 /// Ends a reservation; one that has ended already is left alone.
-pub(super) async fn release(tx: &mut Tx<'_>, call: &str) -> Result<(), StoreError> {
-    query("DELETE FROM reservations WHERE call = $1").bind(call).execute(tx).await.map(drop)
+pub(super) fn release(tx: &mut Tx<'_>, call: &str) -> Result<()> {
+    query("DELETE FROM reservations WHERE call = $1").bind(call).execute(tx).map(drop)
 }
 
 /// A reservation of a process that is gone.
@@ -308,8 +303,8 @@ struct LeftReservation {
     spent: CallSpending,
 }
 
-impl FromColumns for LeftReservation {
-    fn from_columns(row: &impl Columns) -> Result<Self, StoreError> {
+impl FromRow for LeftReservation {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
         let texts: [String; 10] = [
             row.column(0)?,
             row.column(1)?,
@@ -333,16 +328,4 @@ impl FromColumns for LeftReservation {
         let cost = (!currency.is_empty()).then_some(Cost { currency, micros: cost });
         Ok(Self { call, user, spent: CallSpending { model, usage, reported: false, cost } })
     }
-}
-
-async fn settle_left(tx: &mut Tx<'_>, owner: &str) -> Result<u64, StoreError> {
-    const SQL: &str =
-        "SELECT call, run, thread, account, person, user_id, room, caller, model, currency, day, input,
-        input_cost FROM reservations WHERE owner <> $1 ORDER BY call LIMIT $2";
-    let left: Vec<LeftReservation> = query(SQL).bind(owner).bind(MAX_LEFT).fetch_all(tx).await?;
-    for LeftReservation { call, user, spent } in &left {
-        release(tx, &call.id).await?;
-        row::spend(tx, call, user, spent).await?;
-    }
-    Ok(left.len() as u64)
 }

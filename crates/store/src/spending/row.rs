@@ -5,24 +5,19 @@ use super::{
     limits,
 };
 use crate::{
-    StoreError, clock,
-    statement::{Tx, query},
+    Result, clock,
+    engines::{Tx, query},
 };
 use pudu_base::{Usage, UserId};
 
 /// Stores the spending of a user's call, and counts it in all budgets that it is a part of; a call that is settled
 /// already is skipped. The user is empty if unknown by now.
-pub(super) async fn spend(
-    tx: &mut Tx<'_>,
-    call: &ModelCall,
-    user: &str,
-    spent: &CallSpending,
-) -> Result<(), StoreError> {
+pub(super) fn spend(tx: &mut Tx<'_>, call: &ModelCall, user: &str, spent: &CallSpending) -> Result<()> {
     const SQL: &str =
         "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,
-        calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
-        ON CONFLICT (run, call) DO NOTHING";
+            calls, unreported, input, output, cached, cache_writes, reasoning, cost, currency)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18)
+            ON CONFLICT (run, call) DO NOTHING";
     let Spender { account, person, room, .. } = &call.spender;
     let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user];
     let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
@@ -33,8 +28,8 @@ pub(super) async fn spend(
     let insert = numbers.into_iter().fold(insert, |insert, number| insert.bind(tokens(number)));
     let insert = insert.bind(spent.cost.as_ref().map(Cost::column));
     let insert = insert.bind(spent.cost.as_ref().map(|cost| cost.currency.as_str()));
-    match insert.execute(tx).await? {
+    match insert.execute(tx)? {
         0 => Ok(()),
-        _ => limits::count(tx, call, user, spent).await,
+        _ => limits::count(tx, call, user, spent),
     }
 }

@@ -1,0 +1,212 @@
+//! The ways to the database: that of the writer, and those of the readers.
+
+use super::{
+    DbEngine,
+    postgres::{self, PgServer, PgWriter, Waiter},
+    readers::Readers,
+    schema,
+    sqlite::{self, DbFile, MemoryDb, SqliteWriter},
+    statement::Tx,
+};
+use crate::{
+    DbLocation, Result, StoreError,
+    writer::{Availability, CommitError, in_time},
+};
+use backon::{ExponentialBuilder, Retryable};
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio_util::sync::CancellationToken;
+
+/// Timeout of a server's writing transaction at the first try.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a server's read at the first try.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The writer's way to the database.
+pub(crate) enum WriteLink {
+    Sqlite(SqliteWriter),
+    Postgres(Box<PgWriter>),
+}
+
+/// The readers' way to the database.
+pub(crate) enum ReadLink {
+    Memory(MemoryDb),
+    File(Readers<DbFile>),
+    Server(Readers<PgServer>),
+}
+
+/// Opens the database, brings it up to date, and makes the ways to it.
+pub(crate) async fn connect(
+    location: &DbLocation,
+    availability: &Arc<Availability>,
+) -> Result<(WriteLink, ReadLink)> {
+    match location {
+        DbLocation::Memory => {
+            let db = MemoryDb::open()?;
+            schema::migrate(&mut Tx::Sqlite(&db.lock()))?;
+            Ok((WriteLink::Sqlite(SqliteWriter::Memory(db.clone())), ReadLink::Memory(db)))
+        }
+        DbLocation::Sqlite(path) => {
+            let path = make_file(path)?;
+            let connection = open_file(&path).await?;
+            let writer = SqliteWriter::File(path.clone(), Some(connection));
+            Ok((WriteLink::Sqlite(writer), ReadLink::File(Readers::new(DbFile(path)))))
+        }
+        DbLocation::Postgres(url) => {
+            let server = PgServer::new(url, availability)?;
+            let session = server.session(None, DbEngine::Postgres.writing()).await?;
+            let (session, migrated) = session.run(schema::migrate).await;
+            migrated?;
+            let writer = PgWriter { server: server.clone(), session, timeout: WRITE_TIMEOUT };
+            Ok((WriteLink::Postgres(Box::new(writer)), ReadLink::Server(Readers::new(server))))
+        }
+    }
+}
+
+/// Opens a file and brings it up to date. One that another process is just opening can be busy in ways for which SQLite
+/// does not wait.
+async fn open_file(path: &Path) -> Result<rusqlite::Connection> {
+    let open = || async {
+        let path = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || {
+            let connection = sqlite::connect(&path, DbEngine::Sqlite.writing())?;
+            schema::migrate(&mut Tx::Sqlite(&connection))?;
+            Ok(connection)
+        });
+        opened.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
+    };
+    let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(20)).with_max_times(8);
+    open.retry(waits).when(|error| matches!(error, StoreError::Unavailable(_))).await
+}
+
+impl WriteLink {
+    /// Returns whether its statements block the thread that asks.
+    pub(crate) fn blocks(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
+    }
+
+    /// Timeout of a transaction at the first try, on a server: it can vanish without a word, and a file's own waits end.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(writer) => Some(writer.timeout),
+        }
+    }
+
+    /// Runs a transaction of a batch. `late` is the number of tries without an answer in time.
+    pub(crate) async fn run<B: Send + 'static, T: Send + 'static>(
+        &mut self,
+        late: &mut u32,
+        mut batch: B,
+        transaction: impl FnOnce(&mut B, &mut Tx<'_>) -> Result<T, CommitError> + Send + 'static,
+    ) -> (B, Result<T, CommitError>) {
+        match self {
+            Self::Sqlite(writer) => {
+                let done = writer.run(|tx| transaction(&mut batch, tx));
+                (batch, done)
+            }
+            Self::Postgres(writer) => writer.run(late, batch, transaction).await,
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        if let Self::Postgres(writer) = self
+            && let Some(session) = writer.session
+        {
+            session.close().await;
+        }
+    }
+}
+
+impl ReadLink {
+    /// Runs one read. After each try that was late the next has twice the time: a read that is only long ends in the end.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        is_long: bool,
+        late: &mut u32,
+        job: &Arc<impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static>,
+    ) -> Result<T> {
+        match self {
+            Self::Memory(db) => job(&mut Tx::Sqlite(&db.lock())),
+            Self::File(readers) => {
+                let reader = readers.acquire().await?;
+                let read = || job(&mut Tx::Sqlite(&reader.connection));
+                let answered =
+                    if is_long && has_other_threads() { tokio::task::block_in_place(read) } else { read() };
+                reader.end(&answered);
+                answered
+            }
+            Self::Server(readers) => {
+                let (mut reader, job) = (readers.acquire().await?, Arc::clone(job));
+                let read = postgres::on_thread(CancellationToken::new(), move |waiter: &Waiter| {
+                    let answered = job(&mut reader.connection.tx(waiter));
+                    reader.end(&answered);
+                    answered
+                });
+                in_time(Some(READ_TIMEOUT), late, read).await
+            }
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Memory(_) => {}
+            Self::File(readers) => readers.close().await,
+            Self::Server(readers) => readers.close().await,
+        }
+    }
+}
+
+/// Returns whether other threads can take over the tasks of this one.
+fn has_other_threads() -> bool {
+    Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
+}
+
+/// Makes the file, readable by its owner alone, and the folders above it.
+fn make_file(path: &Path) -> Result<PathBuf> {
+    let refused = |error: io::Error| StoreError::Refused(format!("{}: {error}", path.display()));
+    let path = std::path::absolute(path).map_err(refused)?;
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+    }
+    fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(refused)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn file(folder: &Path) -> (PathBuf, Readers<DbFile>) {
+        let path = folder.join("pudu.db");
+        let (_, read) = connect(&DbLocation::Sqlite(path.clone()), &Arc::default()).await.unwrap();
+        let ReadLink::File(readers) = read else { panic!("a file has readers of its own") };
+        (path, readers)
+    }
+
+    #[tokio::test]
+    async fn readers_cannot_write() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (_, readers) = file(folder.path()).await;
+        let reader = readers.acquire().await.unwrap();
+        let refused = reader.connection.execute("DELETE FROM inbox", []).unwrap_err();
+        assert!(refused.to_string().contains("readonly"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_on_disk() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (path, _) = file(folder.path()).await;
+        let connection = sqlite::connect(&path, DbEngine::Sqlite.writing()).unwrap();
+        let pragma =
+            |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+        assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());
+        assert_eq!(pragma("synchronous").unwrap(), 2.into(), "FULL");
+    }
+}

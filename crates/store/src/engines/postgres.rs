@@ -1,0 +1,188 @@
+//! Sessions on a PostgreSQL server, which may have closed one meanwhile, or vanished.
+
+use super::{DbEngine, readers::Connect, statement::Tx};
+use crate::{
+    PostgresUrl, Result, StoreError,
+    writer::{Availability, CommitError, in_time},
+};
+use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+use std::{sync::Arc, time::Duration};
+use tokio::{runtime::Handle, task::JoinError, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How long a caller waits for a new session.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A session that was not used for this long is tried before it is.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// A try that takes longer shows that the server is gone. A farewell that takes longer is not waited for.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A server, and whether it is there.
+#[derive(Clone)]
+pub(crate) struct PgServer {
+    options: PgConnectOptions,
+    availability: Arc<Availability>,
+}
+
+/// A session on a server.
+pub(crate) struct PgSession {
+    pub(crate) connection: PgConnection,
+    since: Instant,
+    used: Instant,
+}
+
+impl PgServer {
+    pub(crate) fn new(url: &PostgresUrl, availability: &Arc<Availability>) -> Result<Self> {
+        Ok(Self { options: url.reveal().parse()?, availability: Arc::clone(availability) })
+    }
+
+    /// Returns the session, if it still leads to the server, or a new one. A session that is lost is closed without a
+    /// farewell, for which a server that is gone would have to be waited for.
+    pub(crate) async fn session(
+        &self,
+        earlier: Option<PgSession>,
+        prepare: &'static str,
+    ) -> Result<PgSession> {
+        if let Some(session) = earlier
+            && let Some(session) = self.usable(session).await
+        {
+            return Ok(session);
+        }
+        let opened = async {
+            let mut connection = self.options.connect().await?;
+            sqlx::raw_sql(prepare).execute(&mut connection).await?;
+            Ok(PgSession { connection, since: Instant::now(), used: Instant::now() })
+        };
+        let late = |_| Err(StoreError::late(CONNECT_TIMEOUT));
+        tokio::time::timeout(CONNECT_TIMEOUT, opened).await.unwrap_or_else(late)
+    }
+
+    async fn usable(&self, mut session: PgSession) -> Option<PgSession> {
+        if self.availability.suspects(session.since.elapsed()) {
+            return None;
+        }
+        if session.used.elapsed() >= CHECK_INTERVAL {
+            let answer = tokio::time::timeout(CHECK_TIMEOUT, session.connection.ping()).await;
+            if !matches!(answer, Ok(Ok(()))) {
+                self.availability.lost_connection();
+                return None;
+            }
+        }
+        Some(session)
+    }
+}
+
+impl PgSession {
+    pub(crate) fn tx<'s>(&'s mut self, waiter: &'s Waiter) -> Tx<'s> {
+        self.used = Instant::now();
+        Tx::Postgres { connection: &mut self.connection, waiter }
+    }
+
+    /// Runs a job on the session. Returns the session as well, if it is of further use.
+    pub(crate) async fn run<T: Send + 'static>(
+        mut self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> (Option<Self>, Result<T>) {
+        let run = move |waiter: &Waiter| {
+            let done = job(&mut self.tx(waiter));
+            let is_lost = matches!(&done, Err(error) if error.is_outage());
+            ((!is_lost).then_some(self), done)
+        };
+        on_thread(CancellationToken::new(), run).await
+    }
+
+    /// Ends the session.
+    pub(crate) async fn close(self) {
+        tokio::time::timeout(CHECK_TIMEOUT, self.connection.close()).await.ok();
+    }
+}
+
+/// The writer's session, while there is one.
+pub(crate) struct PgWriter {
+    pub(crate) server: PgServer,
+    pub(crate) session: Option<PgSession>,
+    /// Timeout of a transaction at the first try; it doubles after each late one.
+    pub(crate) timeout: Duration,
+}
+
+impl PgWriter {
+    /// Runs a transaction of a batch, which rolls itself back if a job fails.
+    pub(super) async fn run<B: Send + 'static, T: Send + 'static>(
+        &mut self,
+        late: &mut u32,
+        mut batch: B,
+        transaction: impl FnOnce(&mut B, &mut Tx<'_>) -> Result<T, CommitError> + Send + 'static,
+    ) -> (B, Result<T, CommitError>) {
+        let session = self.server.session(self.session.take(), DbEngine::Postgres.writing()).await;
+        let mut session = match session {
+            Ok(session) => session,
+            Err(error) => return (batch, Err(error.into())),
+        };
+        let given_up = CancellationToken::new();
+        let work = on_thread(given_up.clone(), move |waiter| {
+            let done = transaction(&mut batch, &mut session.tx(waiter));
+            let is_usable = done.as_ref().map_or_else(CommitError::is_rolled_back, |_| true);
+            (is_usable.then_some(session), batch, done)
+        });
+        let mut work = std::pin::pin!(work);
+        let ended = in_time(Some(self.timeout), late, async { Ok::<_, StoreError>(work.as_mut().await) });
+        let (session, batch, done) = match ended.await {
+            Ok(ended) => ended,
+            Err(error) => {
+                given_up.cancel();
+                let (session, batch, done) = work.await;
+                (session, batch, done.map_err(|_| error.into()))
+            }
+        };
+        self.session = session;
+        (batch, done)
+    }
+}
+
+/// Sessions that read.
+impl Connect for PgServer {
+    type Connection = PgSession;
+
+    async fn connect(&self, earlier: Option<PgSession>) -> Result<PgSession> {
+        self.session(earlier, DbEngine::Postgres.reading()).await
+    }
+
+    async fn close(session: PgSession) {
+        session.close().await;
+    }
+}
+
+/// Lets a thread for blocking work wait for the answers of a server.
+pub(crate) struct Waiter {
+    runtime: Handle,
+    given_up: CancellationToken,
+}
+
+impl Waiter {
+    /// Waits until a call is answered or given up.
+    pub(crate) fn wait<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let given_up = || Err(StoreError::Unavailable("the call was given up".to_owned()));
+        self.runtime.block_on(self.given_up.run_until_cancelled(call)).unwrap_or_else(given_up)
+    }
+}
+
+/// Runs work in a thread for blocking work. The statement at work is given up when `given_up` is cancelled or the caller
+/// goes away.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    given_up: CancellationToken,
+    work: impl FnOnce(&Waiter) -> T + Send + 'static,
+) -> T {
+    let _guard = given_up.clone().drop_guard();
+    let waiter = Waiter { runtime: Handle::current(), given_up };
+    match tokio::task::spawn_blocking(move || work(&waiter)).await.map_err(JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime ends.
+        Err(Err(_)) => std::future::pending().await,
+    }
+}
+
+/// Opens a session outside of all pools. An error is reported at once.
+pub(crate) async fn session(url: &PostgresUrl) -> Result<PgSession> {
+    PgServer::new(url, &Arc::default())?.session(None, DbEngine::Postgres.writing()).await
+}

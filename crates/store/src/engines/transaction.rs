@@ -1,0 +1,46 @@
+//! Outcome of a transaction whose connection was lost.
+//!
+//! A server that goes away during a commit may have made it, or not. Running the jobs again would then report
+//! an unseen event as a duplicate, or a conflict on a thread that was not moved. PostgreSQL remembers the
+//! outcome.
+
+use super::statement::{Tx, query};
+use crate::Result;
+use std::time::Duration;
+
+/// The pause between two checks of a transaction that is still in progress.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A transaction that has begun.
+pub(crate) struct Transaction {
+    id: i64,
+    /// The server's number of the session that made it.
+    pid: i64,
+}
+
+impl Transaction {
+    /// Returns the transaction of a connection, and the process that has claimed the database: no other process claims
+    /// it before the transaction ends.
+    pub(crate) fn current(tx: &mut Tx<'_>) -> Result<(Self, Option<String>)> {
+        let sql = "SELECT txid_current(), pg_backend_pid(), (SELECT name FROM owner WHERE id = 1 FOR SHARE)";
+        let (id, pid, owner) = query(sql).fetch_one(tx)?;
+        Ok((Self { id, pid }, owner))
+    }
+
+    /// Returns whether it was committed. A transaction in progress is ended: its connection is lost, and
+    /// others would wait for its locks.
+    pub(crate) fn was_committed(&self, tx: &mut Tx<'_>) -> Result<bool> {
+        loop {
+            let status = query("SELECT COALESCE(txid_status($1), 'aborted')").bind(self.id);
+            let status: String = status.fetch_one(tx)?;
+            if status != "in progress" {
+                return Ok(status == "committed");
+            }
+            // The session's number may be another's by now, its transaction cannot.
+            let end = "SELECT CASE WHEN pg_terminate_backend(pid) THEN 1 ELSE 0 END FROM pg_stat_activity
+                WHERE pid = $1 AND CAST(CAST(backend_xid AS TEXT) AS BIGINT) = $2 % 4294967296";
+            query(end).bind(self.pid).bind(self.id).execute(tx)?;
+            tx.pause(POLL_INTERVAL)?;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Searches one scope.
+
+use super::{
+    RecallKind, RecallScope,
+    index::{CONFIDENCE_PARTS, stored_scope},
+    rank::{Bag, Fit, MAX_POSTINGS, Probe, ScopeStatistics},
+    sql::{self, RecallSql},
+    words::{is_faint, query_words, split_words as split},
+};
+use crate::{
+    Db, Result,
+    engines::{Tx, query},
+};
+use std::collections::HashMap;
+
+/// Maximum number of hits of a kind.
+const MAX_HITS: usize = 200;
+
+/// Number of wanted hits of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecallLimits {
+    /// Facts.
+    pub facts: usize,
+    /// Turns.
+    pub turns: usize,
+}
+
+/// The hits of a question, of each kind the best first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecallHits {
+    /// Facts.
+    pub facts: Vec<RecallHit>,
+    /// Turns.
+    pub turns: Vec<RecallHit>,
+}
+
+/// An entry that fits a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallHit {
+    /// Fact or turn.
+    pub kind: RecallKind,
+    /// The fact's or the message's id.
+    pub doc: String,
+    /// The thread it comes from; empty if there is none.
+    pub thread: String,
+    /// The name of the person who said it.
+    pub author: String,
+    /// When it was said, in milliseconds since 1970.
+    pub at: i64,
+    /// How sure it is, from 0 to 1.
+    pub confidence: f64,
+    /// Its text.
+    pub text: String,
+    /// BM25's number. It compares hits of one question and kind, and nothing else.
+    pub score: f64,
+    /// Which share of the question it has, from 0 to 1: words that few entries have count for more, and those that no
+    /// entry has for most. It compares hits of any questions.
+    pub share: f64,
+    /// How many different words of the question it has, without single characters of longer words.
+    pub matched: usize,
+    /// Whether the question names its author.
+    pub named: bool,
+}
+
+struct RecallQuestion {
+    scope: RecallScope,
+    words: Vec<String>,
+    limits: RecallLimits,
+}
+
+impl Db {
+    /// Returns the entries of one scope that fit a question best. Any text is a question: it has no syntax, is bounded,
+    /// and one without words finds nothing.
+    pub async fn recall(
+        &self,
+        scope: &RecallScope,
+        question: &str,
+        limits: RecallLimits,
+    ) -> Result<RecallHits> {
+        let words = query_words(question);
+        if words.is_empty() {
+            return Ok(RecallHits::default());
+        }
+        let question = RecallQuestion { scope: stored_scope(scope), words, limits };
+        self.read_much(move |tx| search(tx, &question)).await
+    }
+}
+
+fn search(tx: &mut Tx<'_>, question: &RecallQuestion) -> Result<RecallHits> {
+    let mut hits = RecallHits::default();
+    let sql = "SELECT id, kind, docs, words FROM recall_scopes WHERE user_id = $1 AND agent = $2";
+    let scopes = query(sql).bind(question.scope.user.as_str()).bind(&question.scope.agent);
+    let scopes: Vec<(i64, String, i64, i64)> = scopes.fetch_all(tx)?;
+    for (scope, name, docs, words) in scopes {
+        let Some(kind) = RecallKind::ALL.into_iter().find(|kind| kind.as_str() == name) else { continue };
+        let (place, limit) = match kind {
+            RecallKind::Fact => (&mut hits.facts, question.limits.facts),
+            RecallKind::Turn => (&mut hits.turns, question.limits.turns),
+        };
+        if limit == 0 {
+            continue;
+        }
+        let asked = counts(tx, question, scope)?;
+        let statistics = ScopeStatistics { docs, words, asked };
+        let fits = best(tx, scope, &statistics, limit.min(MAX_HITS))?;
+        *place = read_hits(tx, scope, kind, &fits)?;
+        // One character of a name is not the name.
+        let asked = |word: &String| !is_faint(word) && question.words.contains(word);
+        place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
+    }
+    Ok(hits)
+}
+
+/// Returns the question's words, and in how many entries of a scope each is.
+fn counts(tx: &mut Tx<'_>, question: &RecallQuestion, scope: i64) -> Result<Vec<(String, i64)>> {
+    let rows = query(RecallSql::for_engine(tx.engine()).counts);
+    let list = list(&question.words);
+    let known: HashMap<String, i64> = rows.bind(scope).bind(&list).fetch_all(tx)?.into_iter().collect();
+    let count = |word: &String| known.get(word).copied().unwrap_or(0);
+    Ok(question.words.iter().map(|word| (word.clone(), count(word))).collect())
+}
+
+/// Returns a list as the statements of recall take it: each element is a row.
+fn list<T: Clone + Into<serde_json::Value>>(elements: &[T]) -> String {
+    let rows = elements.iter().map(|element| serde_json::Value::Array(vec![element.clone().into()]));
+    serde_json::Value::Array(rows.collect()).to_string()
+}
+
+fn best(tx: &mut Tx<'_>, scope: i64, statistics: &ScopeStatistics, limit: usize) -> Result<Vec<Fit>> {
+    let probes = statistics.probes();
+    if probes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = matches(tx, scope, statistics, &probes)?;
+    let ids = statistics.worth_scoring(&found);
+    let bags = query(RecallSql::for_engine(tx.engine()).bags);
+    let bags = bags.bind(&list(&ids)).fetch_one::<String>(tx)?;
+    let bags: Vec<Bag<'_>> = bags.split('|').filter_map(bag).collect();
+    let mut fits = statistics.rank(&bags);
+    fits.truncate(limit);
+    Ok(fits)
+}
+
+/// Looks probes up in the full-text index.
+fn matches<'p>(
+    tx: &mut Tx<'_>,
+    scope: i64,
+    statistics: &ScopeStatistics,
+    probes: &'p [Probe],
+) -> Result<Vec<(&'p Probe, Vec<i64>)>> {
+    let word = |place: &usize| statistics.asked.get(*place).map(|(word, _)| word.as_str());
+    let engine = tx.engine();
+    let expression =
+        |probe: &Probe| sql::all_of(engine, scope, &probe.iter().filter_map(word).collect::<Vec<_>>());
+    let expressions: Vec<String> = probes.iter().map(expression).collect();
+    let rows = query(RecallSql::for_engine(tx.engine()).matches);
+    let rows = rows.bind(&list(&expressions)).bind(MAX_POSTINGS).fetch_all(tx)?;
+    let of_row = |(place, ids): (i64, String)| {
+        let probe = probes.get(usize::try_from(place).ok()?)?;
+        Some((probe, ids.split(' ').filter_map(|id| id.parse().ok()).collect()))
+    };
+    Ok(rows.into_iter().filter_map(of_row).collect())
+}
+
+/// Reads a line of id, time and words.
+fn bag(line: &str) -> Option<Bag<'_>> {
+    let (id, rest) = line.split_once(' ')?;
+    let (at, words) = rest.split_once(' ')?;
+    Some(Bag { id: id.parse().ok()?, at: at.parse().ok()?, words })
+}
+
+type EntryColumns = (i64, String, String, String, i64, i64, String);
+
+/// Returns the entries that fit, in their order.
+fn read_hits(tx: &mut Tx<'_>, scope: i64, kind: RecallKind, fits: &[Fit]) -> Result<Vec<RecallHit>> {
+    let ids: Vec<i64> = fits.iter().map(|fit| fit.id).collect();
+    let rows = query(RecallSql::for_engine(tx.engine()).docs).bind(&list(&ids)).bind(scope).fetch_all(tx)?;
+    let mut rows: HashMap<i64, EntryColumns> =
+        rows.into_iter().map(|row: EntryColumns| (row.0, row)).collect();
+    // One that was deleted meanwhile is no hit.
+    Ok(fits.iter().filter_map(|fit| Some(hit(kind, rows.remove(&fit.id)?, *fit))).collect())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most a million")]
+fn hit(kind: RecallKind, row: EntryColumns, fit: Fit) -> RecallHit {
+    let (_, doc, thread, author, at, confidence, text) = row;
+    let confidence = confidence as f64 / CONFIDENCE_PARTS;
+    let Fit { score, share, matched, .. } = fit;
+    RecallHit { kind, doc, thread, author, at, confidence, text, score, share, matched, named: false }
+}

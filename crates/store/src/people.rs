@@ -1,0 +1,8 @@
+//! People: those who sign in with their tokens, those of bots with the users that they are, and all rows of one person.
+
+pub(crate) mod accounts;
+pub(crate) mod api_tokens;
+pub(crate) mod identities;
+pub(crate) mod pairing;
+pub(crate) mod person;
+pub(crate) mod provider_accounts;

@@ -1,0 +1,218 @@
+//! Accounts of people who sign in.
+//!
+//! Deliberately absent: passwords and how they are hashed, which is for the caller.
+
+use crate::{
+    Adoption, Db, Result, UserAccount, crash,
+    engines::{Tx, from_row, query},
+    threads::adoption,
+};
+use pudu_base::UserId;
+
+/// Outcome of adding an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddedAccount {
+    /// The account is there now.
+    Added,
+    /// The address is taken.
+    Taken,
+    /// It was to be the first administrator's, and there is an administrator.
+    Late,
+}
+
+/// Change of a password.
+#[derive(Clone)]
+pub struct PasswordChange {
+    /// The user.
+    pub user: UserId,
+    /// Version of the sessions by which it was asked for.
+    pub token_version: i64,
+    /// The new hash.
+    pub hash: String,
+    /// A new address.
+    pub email: Option<String>,
+    /// Whether the user's tokens end, too.
+    pub revokes_tokens: bool,
+}
+
+/// Outcome of changing a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangedPassword {
+    /// All sessions before it are over; the new ones have this version.
+    Changed {
+        /// Version of the sessions.
+        token_version: i64,
+    },
+    /// Another account has the new address.
+    Taken,
+    /// The account is gone, or its password was changed meanwhile.
+    Stale,
+}
+
+/// Outcome of removing an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovedAccount {
+    /// The account is gone.
+    Removed,
+    /// There is none.
+    Missing,
+    /// It is the last administrator's, and others have accounts.
+    LastAdministrator,
+}
+
+const COLUMNS: &str =
+    "SELECT id, email, password_hash, system_role, needs_setup, token_version, oauth_provider, oauth_id,
+        created FROM users";
+
+impl Db {
+    /// Returns whether there is any account.
+    pub async fn has_accounts(&self) -> Result<bool> {
+        self.read(move |tx| any(tx, "SELECT COUNT(*) FROM users")).await
+    }
+
+    /// Returns whether an administrator has an account.
+    pub async fn has_administrator(&self) -> Result<bool> {
+        self.read(move |tx| any(tx, "SELECT COUNT(*) FROM users WHERE system_role = 'admin'")).await
+    }
+
+    /// Returns a user's account.
+    pub async fn account_of(&self, user: &UserId) -> Result<Option<UserAccount>> {
+        let sql = format!("{COLUMNS} WHERE id = $1");
+        self.find(query(sql).bind(user.as_str())).await
+    }
+
+    /// Returns the account with an address; case does not matter, unless two differ by nothing else.
+    pub async fn account_with(&self, email: &str) -> Result<Option<UserAccount>> {
+        let sql = format!(
+            "{COLUMNS} WHERE email = $1 OR LOWER(email) = $2 ORDER BY CASE WHEN email = $3 THEN 0 ELSE 1 END, id"
+        );
+        let lowercase = email.to_lowercase();
+        self.find(query(sql).bind(email).bind(&lowercase).bind(email)).await
+    }
+
+    /// Lists all accounts by their address.
+    pub async fn user_accounts(&self) -> Result<Vec<UserAccount>> {
+        let sql = format!("{COLUMNS} ORDER BY email");
+        self.all(query(sql)).await
+    }
+
+    /// Adds an account.
+    pub async fn add_account(&self, account: UserAccount) -> Result<AddedAccount> {
+        self.write(&crash::ADD_ACCOUNT, move |tx| add(tx, &account, false)).await
+    }
+
+    /// Adds the first administrator's account: of several calls one does it, and none where an administrator is there. What
+    /// it adopts becomes theirs from then on.
+    pub async fn add_first_administrator(
+        &self,
+        account: UserAccount,
+        adoption: Option<Adoption>,
+    ) -> Result<AddedAccount> {
+        self.write(&crash::ADD_ACCOUNT, move |tx| {
+            let added = add(tx, &account, true)?;
+            if let (AddedAccount::Added, Some(adoption)) = (added, &adoption) {
+                adoption::begin(tx, adoption)?;
+            }
+            Ok(added)
+        })
+        .await
+    }
+
+    /// Changes a password, which ends all sessions.
+    pub async fn change_password(&self, change: PasswordChange) -> Result<ChangedPassword> {
+        self.write(&crash::CHANGE_PASSWORD, move |tx| change_password(tx, &change)).await
+    }
+
+    /// Puts another hash of the same password in the place of one, unless that was changed meanwhile. Sessions go on.
+    pub async fn rehash_password(&self, user: &UserId, old: &str, new: &str) -> Result<bool> {
+        let texts = [new, user.as_str(), old].map(str::to_owned);
+        self.write(&crash::REHASH_PASSWORD, move |tx| {
+            let sql = "UPDATE users SET password_hash = $1 WHERE id = $2 AND password_hash = $3";
+            let update = texts.iter().fold(query(sql), |update, text| update.bind(text));
+            Ok(update.execute(tx)? > 0)
+        })
+        .await
+    }
+
+    /// Removes an account, its sessions and its tokens. The other data of the user stays. The last administrator stays
+    /// as long as others have accounts.
+    pub async fn remove_account(&self, user: &UserId) -> Result<RemovedAccount> {
+        let user = user.clone();
+        self.write(&crash::REMOVE_ACCOUNT, move |tx| remove(tx, &user)).await
+    }
+}
+
+fn any(tx: &mut Tx<'_>, sql: &'static str) -> Result<bool> {
+    Ok(query(sql).fetch_one::<i64>(tx)? > 0)
+}
+
+from_row!(UserAccount {
+    user: "id",
+    email,
+    password_hash,
+    role: "system_role",
+    needs_setup,
+    token_version,
+    oauth_provider,
+    oauth_id,
+    created,
+});
+
+fn add(tx: &mut Tx<'_>, account: &UserAccount, is_first: bool) -> Result<AddedAccount> {
+    let sql = "SELECT COUNT(*) FROM users WHERE system_role = 'admin'";
+    if is_first && query(sql).fetch_one::<i64>(tx)? > 0 {
+        return Ok(AddedAccount::Late);
+    }
+    if is_taken(tx, &account.email, "")? || !crate::imports::put_user(tx, account)? {
+        return Ok(AddedAccount::Taken);
+    }
+    Ok(AddedAccount::Added)
+}
+
+fn remove(tx: &mut Tx<'_>, user: &UserId) -> Result<RemovedAccount> {
+    let count = |sql| query(sql).bind(user.as_str());
+    let is_admin = "SELECT COUNT(*) FROM users WHERE id = $1 AND system_role = 'admin'";
+    let others = "SELECT COUNT(*) FROM users WHERE id <> $1";
+    let admins = "SELECT COUNT(*) FROM users WHERE id <> $1 AND system_role = 'admin'";
+    if count(is_admin).fetch_one::<i64>(tx)? > 0
+        && count(others).fetch_one::<i64>(tx)? > 0
+        && count(admins).fetch_one::<i64>(tx)? == 0
+    {
+        return Ok(RemovedAccount::LastAdministrator);
+    }
+    for sql in ["DELETE FROM api_tokens WHERE user_id = $1", "DELETE FROM adoptions WHERE target = $1"] {
+        query(sql).bind(user.as_str()).execute(tx)?;
+    }
+    let account = query("DELETE FROM users WHERE id = $1").bind(user.as_str());
+    Ok(if account.execute(tx)? > 0 { RemovedAccount::Removed } else { RemovedAccount::Missing })
+}
+
+/// Returns whether an account other than `user` has an address.
+pub(crate) fn is_taken(tx: &mut Tx<'_>, email: &str, user: &str) -> Result<bool> {
+    let lower = email.to_lowercase();
+    let taken = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);
+    Ok(taken.bind(user).fetch_one::<i64>(tx)? > 0)
+}
+
+fn change_password(tx: &mut Tx<'_>, change: &PasswordChange) -> Result<ChangedPassword> {
+    let PasswordChange { user, token_version, hash, email, revokes_tokens } = change;
+    if let Some(email) = email
+        && is_taken(tx, email, user.as_str())?
+    {
+        return Ok(ChangedPassword::Taken);
+    }
+    let sql = "UPDATE users SET password_hash = $1, token_version = token_version + 1
+        WHERE id = $2 AND token_version = $3";
+    let update = query(sql).bind(hash).bind(user.as_str()).bind(*token_version);
+    if update.execute(tx)? == 0 {
+        return Ok(ChangedPassword::Stale);
+    }
+    if let Some(email) = email {
+        let update = query("UPDATE users SET email = $1, needs_setup = 0 WHERE id = $2").bind(email);
+        update.bind(user.as_str()).execute(tx)?;
+    }
+    if *revokes_tokens {
+        query("DELETE FROM api_tokens WHERE user_id = $1").bind(user.as_str()).execute(tx)?;
+    }
+    Ok(ChangedPassword::Changed { token_version: token_version + 1 })
+}

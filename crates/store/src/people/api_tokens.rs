@@ -1,0 +1,91 @@
+//! Tokens by which programs act for a user. Only their hashes are kept.
+
+use crate::{
+    Db, Result, crash,
+    engines::{from_row, query},
+};
+use pudu_base::UserId;
+
+/// Maximum number of tokens of one user.
+pub const MAX_USER_TOKENS: i64 = 100;
+/// A token's use is noted no more often than this, in milliseconds.
+const USE_NOTED_EVERY: i64 = 300_000;
+
+/// A program's token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiToken {
+    /// Its id, which is no secret.
+    pub id: String,
+    /// The user that it acts for.
+    pub user: UserId,
+    /// Its name for people.
+    pub name: String,
+    /// The scopes, with spaces between them.
+    pub scopes: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When it ends; never, if `None`.
+    pub expires: Option<i64>,
+    /// When it was used last, to a few minutes.
+    pub used: Option<i64>,
+}
+
+const COLUMNS: &str = "SELECT id, user_id, name, scopes, created, expires, used FROM api_tokens";
+
+impl Db {
+    /// Keeps a token and its hash. False when the user has as many as there may be.
+    pub async fn add_api_token(&self, token: ApiToken, hash: &str) -> Result<bool> {
+        let hash = hash.to_owned();
+        self.write(&crash::ADD_API_TOKEN, move |tx| {
+            let count = query("SELECT COUNT(*) FROM api_tokens WHERE user_id = $1").bind(token.user.as_str());
+            if count.fetch_one::<i64>(tx)? >= MAX_USER_TOKENS {
+                return Ok(false);
+            }
+            let sql = "INSERT INTO api_tokens (id, user_id, name, hash, scopes, created, expires)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)";
+            let insert = query(sql).bind(&token.id).bind(token.user.as_str()).bind(&token.name).bind(&hash);
+            insert.bind(&token.scopes).bind(token.created).bind(token.expires).execute(tx)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Returns the token with a hash, unless it has ended.
+    pub async fn api_token(&self, hash: &str, now: i64) -> Result<Option<ApiToken>> {
+        let sql = format!("{COLUMNS} WHERE hash = $1 AND (expires IS NULL OR expires > $2)");
+        self.find(query(sql).bind(hash).bind(now)).await
+    }
+
+    /// Lists the tokens of a user, or of all, those first that were made first.
+    pub async fn api_tokens(&self, user: Option<&UserId>) -> Result<Vec<ApiToken>> {
+        let sql = format!("{COLUMNS} WHERE $1 = '' OR user_id = $2 ORDER BY created, id");
+        let user = user.map_or("", UserId::as_str);
+        self.all(query(sql).bind(user).bind(user)).await
+    }
+
+    /// Notes that a token was used, unless that was noted a short while ago.
+    pub async fn note_api_token_use(&self, token: &ApiToken, now: i64) -> Result<()> {
+        if token.used.is_some_and(|used| now - used < USE_NOTED_EVERY) {
+            return Ok(());
+        }
+        let id = token.id.clone();
+        self.write(&crash::USE_API_TOKEN, move |tx| {
+            let update = query("UPDATE api_tokens SET used = $1 WHERE id = $2").bind(now).bind(&id);
+            update.execute(tx).map(drop)
+        })
+        .await
+    }
+
+    /// Revokes a token, of this user if one is named. False when there is none.
+    pub async fn revoke_api_token(&self, id: &str, user: Option<&UserId>) -> Result<bool> {
+        let (id, user) = (id.to_owned(), user.cloned());
+        self.write(&crash::REVOKE_API_TOKEN, move |tx| {
+            let sql = "DELETE FROM api_tokens WHERE id = $1 AND ($2 = '' OR user_id = $3)";
+            let user = user.as_ref().map_or("", UserId::as_str);
+            Ok(query(sql).bind(&id).bind(user).bind(user).execute(tx)? > 0)
+        })
+        .await
+    }
+}
+
+from_row!(ApiToken { id, user: "user_id", name, scopes, created, expires, used });

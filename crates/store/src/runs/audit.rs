@@ -1,0 +1,171 @@
+//! Audit log of sandboxes, for people: the actor, the place, the action, whether it was allowed, and how it
+//! ended. An entry is written before the action. An entry without an end belongs to a run that is over or to a
+//! process that died: neither has a command at work any more.
+
+use crate::{
+    Db, Result, crash,
+    engines::{from_row, query},
+    sweep::CHUNK,
+};
+use pudu_base::{RunId, ThreadId};
+
+/// One action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// When it began, in milliseconds since 1970.
+    pub at: i64,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run.
+    pub run: RunId,
+    /// The account by which the action's requester came; empty if none.
+    pub account: String,
+    /// The requester of the action: the platform's id.
+    pub person: String,
+    /// The kind of action: `exec`, `write`.
+    pub action: String,
+    /// The command, or the file's path.
+    pub detail: String,
+    /// Whether the action was allowed, and the author of that decision.
+    pub verdict: String,
+    /// A command's exit code, once it has one; below 0 if it was killed: the one who notes it says for what.
+    pub code: Option<i64>,
+    /// When it was over.
+    pub ended: Option<i64>,
+}
+
+/// The code of a command that ended because its run did: it was stopped.
+pub const STOPPED: i64 = -5;
+/// The code of a command that ended with the daemon.
+pub const ABANDONED: i64 = -6;
+
+/// Names a line of the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditEntryId(i64);
+
+from_row!(AuditEntry { at, thread, run, account, person, action, detail, verdict, code, ended });
+
+impl Db {
+    /// Notes that something is about to be done, or was refused.
+    pub async fn begin_audit_entry(&self, entry: AuditEntry) -> Result<AuditEntryId> {
+        self.write(&crash::DEED_BEGINS, move |tx| {
+            let sql =
+                "INSERT INTO audit (at, thread, run, account, person, action, detail, verdict, code, ended)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
+            let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = &entry;
+            let texts = [thread.as_str(), run.as_str(), account, person, action, detail, verdict];
+            let insert = texts.into_iter().fold(query(sql).bind(entry.at), |query, text| query.bind(text));
+            Ok(AuditEntryId(insert.bind(entry.code).bind(entry.ended).fetch_one(tx)?))
+        })
+        .await
+    }
+
+    /// Notes how it ended.
+    pub async fn end_audit_entry(&self, id: AuditEntryId, code: Option<i64>, now: i64) -> Result<()> {
+        let sql = "UPDATE audit SET code = $1, ended = $2 WHERE id = $3";
+        self.execute(&crash::DEED_ENDS, query(sql).bind(code).bind(now).bind(id.0)).await.map(drop)
+    }
+
+    /// Closes the open entries of a previous process: their actions ended with their run, or with that process.
+    pub async fn abandon_audit_entries(&self, now: i64) -> Result<()> {
+        let open =
+            self.read(move |tx| query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1").finds(tx)).await?;
+        if !open {
+            return Ok(());
+        }
+        let sql = "UPDATE audit SET
+            ended = COALESCE((SELECT runs.ended FROM runs WHERE runs.id = audit.run), $1),
+            code = CASE WHEN run IN (SELECT id FROM runs WHERE ended IS NOT NULL)
+                THEN CAST($2 AS BIGINT) ELSE CAST($3 AS BIGINT) END
+            WHERE ended IS NULL";
+        self.execute(&crash::DEED_ENDS, query(sql).bind(now).bind(STOPPED).bind(ABANDONED)).await.map(drop)
+    }
+
+    /// Returns the newest entries, the newest first; of one thread, or of all.
+    pub async fn audit_entries(&self, thread: Option<&ThreadId>, most: u32) -> Result<Vec<AuditEntry>> {
+        let query = match thread {
+            Some(thread) => query(DEEDS_OF_THREAD).bind(thread.as_str()),
+            None => query(DEEDS),
+        };
+        self.all(query.bind(STOPPED).bind(i64::from(most))).await
+    }
+}
+
+/// How much of an account's audit is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditLimits {
+    /// Nothing before this time, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Maximum number of rows; the newest ones are kept.
+    pub rows: Option<i64>,
+}
+
+/// How large an account's audit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditSize {
+    /// Its rows.
+    pub rows: i64,
+    /// Its rows beyond the limits.
+    pub due: i64,
+}
+
+impl Db {
+    /// Counts an account's audit rows, and those beyond the limits.
+    pub async fn audit_size(&self, account: &str, limits: AuditLimits) -> Result<AuditSize> {
+        let account = account.to_owned();
+        self.read_much(move |tx| {
+            let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN at < $2 THEN 1 ELSE 0 END), 0) AS BIGINT)
+                FROM audit WHERE account = $1";
+            let query = query(sql).bind(&account).bind(limits.since.unwrap_or(i64::MIN));
+            let (rows, old): (i64, i64) = query.fetch_one(tx)?;
+            let surplus = limits.rows.map_or(0, |limit| rows - limit);
+            Ok(AuditSize { rows, due: old.max(surplus) })
+        })
+        .await
+    }
+
+    /// Deletes an account's audit rows beyond the limits, and approvals of the same age. Returns the number of deleted
+    /// rows.
+    pub async fn prune_audit(&self, account: &str, limits: AuditLimits) -> Result<u64> {
+        let mut pruned = 0;
+        for (sql, limit) in [(OLD_DEEDS, limits.since), (OLD_APPROVALS, limits.since), (SURPLUS, limits.rows)]
+        {
+            let Some(limit) = limit else { continue };
+            loop {
+                let prune = query(sql).bind(account).bind(limit).bind(CHUNK);
+                let rows = self.execute(&crash::PRUNE_AUDIT, prune).await?;
+                pruned += rows;
+                if rows < CHUNK.unsigned_abs() {
+                    break;
+                }
+            }
+        }
+        Ok(pruned)
+    }
+}
+
+const OLD_DEEDS: &str = "DELETE FROM audit WHERE id IN
+    (SELECT id FROM audit WHERE account = $1 AND at < $2 LIMIT $3)";
+const OLD_APPROVALS: &str = "DELETE FROM approvals WHERE id IN
+    (SELECT id FROM approvals WHERE account = $1 AND asked < $2 LIMIT $3)";
+const SURPLUS: &str = "DELETE FROM audit WHERE id IN
+    (SELECT id FROM audit WHERE account = $1 AND id <= (SELECT id FROM audit WHERE account = $1
+        ORDER BY id DESC LIMIT 1 OFFSET $2) LIMIT $3)";
+
+macro_rules! entries {
+    ($only:literal, $code:literal, $most:literal) => {
+        concat!(
+            "SELECT audit.at, audit.thread, audit.run, account, person, action, detail, verdict,
+                CASE WHEN audit.ended IS NULL AND runs.ended IS NOT NULL THEN CAST(",
+            $code,
+            " AS BIGINT) ELSE code END AS code, COALESCE(audit.ended, runs.ended) AS ended
+            FROM audit LEFT JOIN runs ON runs.id = audit.run ",
+            $only,
+            " ORDER BY audit.id DESC LIMIT ",
+            $most
+        )
+    };
+}
+
+const DEEDS: &str = entries!("", "$1", "$2");
+const DEEDS_OF_THREAD: &str = entries!("WHERE audit.thread = $1", "$2", "$3");

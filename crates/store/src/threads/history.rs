@@ -1,0 +1,88 @@
+//! The past of threads: their writes with their times, and their earlier states. Nothing is kept for it beyond the log.
+
+use crate::{Db, Result, engines::query, error::unreadable};
+use pudu_base::{RunId, Seq, ThreadId, ThreadState, Update};
+
+/// A row of a thread's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogEntry {
+    /// Its position, from 1.
+    pub seq: Seq,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// When, in milliseconds since 1970; 0 in rows of before that was noted.
+    pub at: i64,
+    /// The change.
+    pub update: Update,
+}
+
+impl Db {
+    /// Returns up to `limit` rows of a thread's log behind a position, oldest first; of one run if it is named.
+    pub async fn log_after(
+        &self,
+        thread: &ThreadId,
+        run: Option<&RunId>,
+        after: Seq,
+        limit: i64,
+    ) -> Result<Vec<LogEntry>> {
+        let (thread, run) = (thread.clone(), run.cloned());
+        let rows = self.read_much(move |tx| {
+    let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run)
+        ORDER BY seq LIMIT $4";
+    let query = query(sql).bind(thread.as_str()).bind(after).bind(run.as_ref().map(RunId::as_str));
+    query.bind(limit).fetch_all(tx)
+});
+        rows.await?.into_iter().map(entry).collect()
+    }
+
+    /// Returns up to `limit` rows of a thread's log before a position, newest first.
+    pub async fn log_before(&self, thread: &ThreadId, before: Seq, limit: i64) -> Result<Vec<LogEntry>> {
+        let thread = thread.clone();
+        let rows = self.read_much(move |tx| {
+    let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
+    query(sql).bind(thread.as_str()).bind(before).bind(limit).fetch_all(tx)
+});
+        rows.await?.into_iter().map(entry).collect()
+    }
+
+    /// Returns a thread as it was behind a row of its log, and the position of the last row that was read: another one
+    /// where the log is shorter.
+    pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<(Seq, ThreadState)> {
+        let thread = thread.clone();
+        self.read_much(move |tx| {
+            let (from, mut state) = super::log::snapshot_until(tx, &thread, seq)?;
+            let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
+            let query = query(sql).bind(thread.as_str()).bind(from).bind(seq);
+            let mut reached = from;
+            let apply = |(seq, body): (Seq, String)| {
+                state.apply(
+                    serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?,
+                );
+                reached = seq;
+                Ok(())
+            };
+            query.each(tx, apply)?;
+            Ok((reached, state))
+        })
+        .await
+    }
+
+    /// Returns the positions of the first and the last row that a run wrote.
+    pub async fn span_of_run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<(Seq, Seq)>> {
+        let (thread, run) = (thread.clone(), run.clone());
+        self.read_much(move |tx| {
+            let sql = "SELECT MIN(seq), MAX(seq) FROM log WHERE thread = $1 AND run = $2";
+            let row: (Option<Seq>, Option<Seq>) =
+                query(sql).bind(thread.as_str()).bind(run.as_str()).fetch_one(tx)?;
+            Ok(row.0.zip(row.1))
+        })
+        .await
+    }
+}
+
+type LogColumns = (Seq, String, i64, String);
+
+fn entry((seq, run, at, body): LogColumns) -> Result<LogEntry> {
+    let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+    Ok(LogEntry { seq, run: run.into(), at, update })
+}

@@ -1,0 +1,61 @@
+//! Steps of sub-agents, read from the logs of their parents' threads.
+
+use crate::{Db, Result, engines::query, error::unreadable};
+use pudu_base::{CallId, RunId, Seq, TaskStage, ThreadId, Update};
+
+/// A stage of a task, from a thread's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    /// Its position in the log.
+    pub seq: Seq,
+    /// The run.
+    pub run: RunId,
+    /// When it was written, in milliseconds since 1970.
+    pub at: i64,
+    /// The call that gave the task.
+    pub call: CallId,
+    /// The stage.
+    pub stage: TaskStage,
+}
+
+/// Which stages are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only those of this run.
+    pub run: Option<RunId>,
+    /// Only those of this task.
+    pub call: Option<CallId>,
+    /// Only those behind this position.
+    pub after: Seq,
+    /// Maximum number of the log's rows with a stage that are read.
+    pub limit: u32,
+}
+
+impl Db {
+    /// Returns the stages of a thread's tasks, oldest first, and the position behind which there may be more.
+    pub async fn task_stages(
+        &self,
+        thread: &ThreadId,
+        filter: &TaskFilter,
+    ) -> Result<(Vec<TaskRow>, Option<Seq>)> {
+        // The kind of an update is the first that its text says.
+        let sql = "SELECT seq, run, at, body FROM log
+            WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run) AND body LIKE '{\"op\":\"task\",%'
+            ORDER BY seq LIMIT $4";
+        let rows = query(sql).bind(thread).bind(filter.after).bind(filter.run.as_ref());
+        let rows: Vec<LogRow> = self.all(rows.bind(i64::from(filter.limit))).await?;
+        let full = rows.len() >= filter.limit as usize;
+        let next = rows.last().map(|(seq, ..)| *seq).filter(|_| full);
+        let rows = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let wanted = |row: &TaskRow| filter.call.as_ref().is_none_or(|call| row.call == *call);
+        Ok((rows.into_iter().flatten().filter(wanted).collect(), next))
+    }
+}
+
+type LogRow = (Seq, String, i64, String);
+
+fn read((seq, run, at, body): LogRow) -> Result<Option<TaskRow>> {
+    let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+    let Update::Task { call, stage } = update else { return Ok(None) };
+    Ok(Some(TaskRow { seq, run: run.into(), at, call, stage }))
+}
