@@ -36,7 +36,7 @@ const MAX_TITLE_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Show the stored data of each bot, and how much of it the next pruning deletes.
+    /// Show the stored data of each bot, and the amount that the next pruning deletes.
     Show {
         /// Print JSON.
         #[arg(long)]

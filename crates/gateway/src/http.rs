@@ -1,4 +1,4 @@
-//! What all routes share: bodies, queries, errors, limits and connections; and routes about the server itself.
+//! Parts that all routes share: bodies, queries, errors, limits and connections; and routes about the server itself.
 
 mod answers;
 pub(crate) mod body_limit;

@@ -1,6 +1,6 @@
 //! The HTTP API, the page, and the platforms' webhooks. Each folder has the handlers and the routes of one resource.
 //!
-//! A handler takes what it needs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
+//! A handler takes its inputs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
 //! answer as a type, or an `ApiError`.
 //!
 //! Deliberately absent: any logic. A handler checks its input and hands it to the dispatcher or the client.

@@ -1,4 +1,4 @@
-//! What a user has of their own: memory, profile, and identities on chat platforms.
+//! Data of a user: memory, profile, and identities on chat platforms.
 
 pub(crate) mod links;
 mod memory;

@@ -140,8 +140,8 @@ fn hanging(line: &str) -> usize {
     if number || bullet { spaces + marker.chars().count() + 1 } else { spaces }
 }
 
-/// Returns how much of a growing text is final: everything before its last block, as far as whole lines
-/// tell. What comes later can still change the last block, but none before it.
+/// Returns the length of the final part of a growing text: everything before the last block of its whole lines. Later
+/// text can change only that block.
 pub(super) fn settled(text: &str) -> usize {
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
     let known = text.get(..whole).unwrap_or_default();

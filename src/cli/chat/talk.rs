@@ -88,12 +88,12 @@ impl ChatTranscript {
         !self.open.is_empty() || self.awaited > 0
     }
 
-    /// Notes that something was said that wants an answer.
+    /// Counts a message that gets an answer.
     pub(super) fn said(&mut self) {
         self.awaited += 1;
     }
 
-    /// Notes that a message gets no answer.
+    /// Uncounts a message that gets no answer.
     pub(super) fn unsaid(&mut self) {
         self.awaited = self.awaited.saturating_sub(1);
     }

@@ -37,7 +37,7 @@ pub(crate) struct ListedApproval {
     call_id: String,
     tool: String,
     request: String,
-    /// The whole request, if `request` is a part of it.
+    /// The whole request, if `request` is shortened.
     whole: Option<String>,
     asked_at: String,
     deadline: String,
