@@ -113,7 +113,7 @@ impl From<ChatEnd> for ExitCode {
 
 /// Chats and returns the end.
 async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<ChatEnd> {
-    let mut manner = Manner::of(&start);
+    let mut manner = Manner::new(&start);
     // Input that cannot be read ends the program before anything is started or sent.
     if !args.question.is_empty() || !args.file.is_empty() || !manner.person {
         let text = message::compose(&args.question, &args.file, io::stdin())?;
@@ -183,7 +183,7 @@ struct Manner {
 }
 
 impl Manner {
-    fn of(start: &Start) -> Self {
+    fn new(start: &Start) -> Self {
         let able = start.env.get("TERM").is_some_and(|term| term != "dumb");
         Self {
             person: able && io::stdin().is_terminal() && io::stdout().is_terminal(),

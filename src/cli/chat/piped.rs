@@ -33,7 +33,7 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
         post: PendingPosts::new(wire),
         talk: ChatTranscript::default(),
         lost: false,
-        told: Vec::new(),
+        printed: Vec::new(),
     };
     let answers = tokio::select! {
         answers = pipe.say(text) => answers?,
@@ -112,7 +112,7 @@ struct Pipe {
     talk: ChatTranscript,
     lost: bool,
     /// The choices of the decision that was printed last.
-    told: Vec<Choice>,
+    printed: Vec<Choice>,
 }
 
 impl Pipe {
@@ -120,7 +120,7 @@ impl Pipe {
     async fn begin(&mut self) -> Result<()> {
         while !self.talk.has_begun() {
             let news = self.news.next().await;
-            self.hear(news)?;
+            self.on_news(news)?;
         }
         self.talk.set_apart();
         Ok(())
@@ -132,7 +132,7 @@ impl Pipe {
         if self.post.take(Act::Say(text)).is_err() {
             bail!("too much waits to be sent");
         }
-        self.talk.said();
+        self.talk.expect_answer();
         self.listen().await
     }
 
@@ -150,30 +150,30 @@ impl Pipe {
         let mut answers = Vec::new();
         while self.talk.busy() {
             tokio::select! {
-                news = self.news.next() => answers.extend(self.hear(news)?),
+                news = self.news.next() => answers.extend(self.on_news(news)?),
                 report = self.post.next() => match report {
                     PostReport::Taken => {}
                     PostReport::Delayed(reason) => eprintln!("{reason}; trying again…"),
                     PostReport::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
             }
-            self.tell_decision();
+            self.print_decision();
         }
         Ok(answers)
     }
 
     /// Prints, once, the question that waits for a decision.
-    fn tell_decision(&mut self) {
+    fn print_decision(&mut self) {
         let Some((line, choices)) = self.talk.decision() else { return };
-        if choices != self.told {
+        if choices != self.printed {
             // The whole question from its sign on, because it may have paragraphs.
             let question = line.text.find('🔐').and_then(|at| line.text.get(at..)).unwrap_or(&line.text);
             eprintln!("{question}\n{WAITS}");
-            self.told = choices;
+            self.printed = choices;
         }
     }
 
-    fn hear(&mut self, news: Option<ChatNews>) -> Result<Option<PipedAnswer>> {
+    fn on_news(&mut self, news: Option<ChatNews>) -> Result<Option<PipedAnswer>> {
         match news {
             Some(ChatNews::Begun(lines)) => {
                 self.lost = false;

@@ -241,14 +241,14 @@ impl Highlighter for CommandCompleter {
 impl Validator for CommandCompleter {
     /// A line that ends with a backslash continues in the next one.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match goes_on(line.input()) {
+        Ok(match is_continued(line.input()) {
             true => ValidationResult::Incomplete,
             false => ValidationResult::Valid(None),
         })
     }
 }
 
-fn goes_on(text: &str) -> bool {
+fn is_continued(text: &str) -> bool {
     let backslashes = text.chars().rev().take_while(|c| *c == '\\').count();
     backslashes % 2 == 1
 }
@@ -257,7 +257,7 @@ fn goes_on(text: &str) -> bool {
 fn whole(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let last = lines.len() - 1;
-    let line = |(at, line): (usize, &&str)| match at < last && goes_on(line) {
+    let line = |(at, line): (usize, &&str)| match at < last && is_continued(line) {
         true => line.strip_suffix('\\').unwrap_or(line).to_owned(),
         false => (*line).to_owned(),
     };
@@ -270,7 +270,7 @@ impl Helper for CommandCompleter {}
 mod tests {
     use super::*;
 
-    fn words() -> CommandCompleter {
+    fn completer() -> CommandCompleter {
         let entry = |name: &str, argument: &str| CommandEntry {
             name: name.into(),
             argument: argument.into(),
@@ -284,9 +284,9 @@ mod tests {
 
     #[test]
     fn a_slash_is_explained_and_completed() {
-        let words = words();
+        let completer = completer();
         let check = |line: &str, shown: Option<&str>, typed: Option<&str>| {
-            let hint = words.suggestion(line);
+            let hint = completer.suggestion(line);
             let typed_by_hint = hint.as_ref().and_then(|hint| hint.completion());
             assert_eq!((hint.as_ref().map(|hint| hint.display()), typed_by_hint), (shown, typed), "{line:?}");
         };
@@ -301,10 +301,10 @@ mod tests {
 
     #[test]
     fn tab_offers_what_fits() {
-        let words = words();
+        let completer = completer();
         let check = |line: &str, expect: &[&str]| {
             let history = DefaultHistory::new();
-            let (at, pairs) = words.complete(line, line.len(), &Context::new(&history)).unwrap();
+            let (at, pairs) = completer.complete(line, line.len(), &Context::new(&history)).unwrap();
             let offered: Vec<&str> = pairs.iter().map(|pair| pair.replacement.as_str()).collect();
             assert_eq!((at, offered.as_slice()), (0, expect), "{line:?}");
         };

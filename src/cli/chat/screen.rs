@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     /// Returns the rows that a terminal shows of some bytes: enough of one to follow this module.
-    fn shown(bytes: &[u8]) -> Vec<String> {
+    fn visible_lines(bytes: &[u8]) -> Vec<String> {
         let (mut rows, mut row, mut column) = (vec![Vec::new()], 0_usize, 0_usize);
         let mut chars = std::str::from_utf8(bytes).unwrap().chars();
         while let Some(c) = chars.next() {
@@ -166,14 +166,14 @@ mod tests {
         screen.draw(&lines(&["x", "status"]), (20, 10)).unwrap();
         screen.clear().unwrap();
         screen.print(&lines(&["end"])).unwrap();
-        assert_eq!(shown(&bytes), ["growing", "", "end", ""]);
+        assert_eq!(visible_lines(&bytes), ["growing", "", "end", ""]);
     }
 
     #[test]
     fn what_changes_never_takes_more_room_than_there_is() {
         let mut bytes = Vec::new();
         Screen::new(&mut bytes).draw(&lines(&["1", "2", "3", "\x1b[1m45678\x1b[0m"]), (3, 3)).unwrap();
-        assert_eq!(shown(&bytes), ["3", "456"]);
+        assert_eq!(visible_lines(&bytes), ["3", "456"]);
     }
 
     #[test]

@@ -263,7 +263,7 @@ impl TerminalSession {
                 self.note(TextLook::WARN, &format!("not sent yet: {reason}; trying again…"))
             }
             PostReport::Refused(act, reason) => {
-                self.talk.unsaid();
+                self.talk.cancel_answer();
                 self.note(TextLook::WARN, &format!("not sent: {reason}"))?;
                 if let Act::Say(text) = act {
                     self.draft = text;
@@ -287,7 +287,7 @@ impl TerminalSession {
             text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
         // A decision gets no answer of its own: its run continues.
         if !decides || number.is_none() {
-            self.talk.said();
+            self.talk.expect_answer();
         }
         let act = match number {
             Some(choice) => Act::Choose(choice.action),
