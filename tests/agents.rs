@@ -420,7 +420,7 @@ async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one()
     let ask = asked(&house);
     assert!(system(&ask).contains("You support."), "a choice from before does not count");
     assert!(!ask.tools().contains(&"update_agent") && !ask.tools().contains(&"bash"), "{:?}", ask.tools());
-    let fixed = "Who answers here is fixed by whoever runs this bot.";
+    let fixed = "Your admin has fixed the agent that answers here.";
     ada.says("/agent", &format!("support answers here. {fixed}")).await;
     for words in ["/agent lead", "/agent secret", "/agent nobody", "/agent new mine", "/agent -"] {
         let before = ada.answers().len();

@@ -173,7 +173,7 @@ async fn only_approvers_decide(scene: Scene) {
     scene.write(&room, &ada, "write it", true, None);
     let waits = |shown: &[Shown]| shown.iter().find(|s| s.buttons.iter().any(|b| b == "Approve")).cloned();
     let asked = scene.sees(&room, waits).await;
-    assert!(asked.text.contains("Only those whom whoever runs this bot named decide that"), "{asked:?}");
+    assert!(asked.text.contains("Only the approvers that your admin named decide that"), "{asked:?}");
     assert!(scene.platform.press(&room, &ada, &asked.id, "Approve"));
     let told =
         |shown: &[Shown]| shown.iter().any(|s| s.text.contains("Somebody else has to decide")).then_some(());

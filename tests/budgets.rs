@@ -51,7 +51,7 @@ async fn a_person_hears_that_little_is_left_and_a_stopped_run_keeps_what_it_said
     let house = house("budgets: {person: {tokens_per_day: 100000}}\n").await;
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("One.").usage(85_000, 0));
-    ada.says("first", "One.\n\nYour budget for today is 85 % used. It begins anew at 00:00 UTC.").await;
+    ada.says("first", "One.\n\nYour budget for today is 85 % used. It resets at 00:00 UTC.").await;
     let look =
         Reply::text("Let me look.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
     house.model.next(look.usage(16_000, 0));
@@ -90,7 +90,7 @@ async fn what_merely_does_not_suffice_is_not_told_as_used_up() {
         Reply::text("Let me look.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
     house.model.next(look.usage(97_000, 0));
     // The warning about another budget comes with the refusal.
-    let near = "The budget of everybody together for today is 88 % used. It begins anew at 00:00 UTC.";
+    let near = "The budget of everybody together for today is 88 % used. It resets at 00:00 UTC.";
     let short = format!("⚠️ Your budget for today has 3000 tokens of 100000 tokens left, {LEFT}");
     ada.says("first", &format!("Let me look.\n\n{short}\n\n{near}")).await;
     ada.says("second", &short).await;
@@ -131,7 +131,7 @@ async fn in_a_room_the_one_whose_budget_it_is_has_a_name_and_nobody_reads_the_re
 #[tokio::test]
 async fn a_budget_that_is_too_small_for_any_answer_says_who_can_mend_it() {
     let house = house("budgets: {run: {tokens: 1000}}\n").await;
-    let help = "To wait does not help: /new starts a shorter conversation, and whoever runs this bot can raise the limit \
+    let help = "To wait does not help: /new starts a shorter conversation, and your admin can raise the limit \
                 (budgets.run).";
     let ada = Talker::new(&house, "Ada");
     ada.say("hello");
@@ -173,7 +173,7 @@ async fn before_a_refusal_the_cheaper_model_answers_and_people_are_told() {
     // Seven tenths: less than 80 %, but the rest does not pay for a prompt of the large model.
     house.model.next(Reply::text("One.").usage(14_000, 0));
     ada.says("first", "One.").await;
-    let near = "Your budget for today is 70 % used. It begins anew at 00:00 UTC. What is left is too little for the \
+    let near = "Your budget for today is 70 % used. It resets at 00:00 UTC. What is left is too little for the \
                 other model, so small answers.";
     ada.says("second", &format!("echo: second\n\n{near}")).await;
     ada.says("third", "echo: third").await;

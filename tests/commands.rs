@@ -41,7 +41,7 @@ async fn each_command_answers_once_and_costs_no_model_call() {
     .await;
     ada.say("/status@pudu_bot");
     ada.reads_so(|text| text.starts_with("No active conversation.")).await;
-    ada.says("/memory", "Memory is switched off here by whoever runs this bot.").await;
+    ada.says("/memory", "Your admin has switched memory off here.").await;
     ada.says("/retry", "There is nothing to ask again yet.").await;
     ada.says("/stop", "Nothing is running here.").await;
     ada.says("/new", "New conversation started.").await;

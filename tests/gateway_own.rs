@@ -171,7 +171,7 @@ async fn whoever_shows_a_code_of_the_page_to_a_bot_is_one_person_with_it() {
     assert_eq!((status, &offer), (200, &expect));
     ada.says(
         &format!("/connect {former} yes"),
-        "This code is not valid, or not any more. Ask whoever runs this bot for a new one.",
+        "This code is not valid, or not any more. Ask your admin for a new one.",
     )
     .await;
     ada.say(&format!("/connect {code} yes"));

@@ -237,7 +237,7 @@ async fn what_waits_to_be_read_is_forgotten_too_and_read_when_the_daemon_stops()
     for person in [&ada, &bob] {
         person.says("I always drink green tea.", "echo: I always drink green tea.").await;
     }
-    ada.says("/memory forget all", "All of it is forgotten.").await;
+    ada.says("/memory forget all", "Everything is forgotten.").await;
     house.stop().await;
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
     assert_eq!(read, 1, "Bob's alone");

@@ -120,10 +120,8 @@ async fn only_those_on_the_list_are_answered_and_a_stranger_is_told_once() {
     let mut house = house;
     house.start();
     eve.say("let me in");
-    let told = format!(
-        "I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: {}",
-        eve.person
-    );
+    let told =
+        format!("I do not know you yet, so I cannot answer. Ask your admin to add your id: {}", eve.person);
     eve.reads(&told).await;
     eve.say("please");
     eve.say("/status");

@@ -107,16 +107,11 @@ async fn who_shows_a_persons_code_and_confirms_it_is_the_same_person() {
     let asked = other.reads_so(|text| text.contains(&confirm)).await;
     assert!(asked.contains("one person with Ada on telegram"), "{asked}");
     other
-        .says(
-            "/connect nonsense",
-            "This code is not valid, or not any more. Ask whoever runs this bot for a new one.",
-        )
+        .says("/connect nonsense", "This code is not valid, or not any more. Ask your admin for a new one.")
         .await;
     other.says(&confirm, "Done: here you are Ada on telegram now. /connect off ends that.").await;
     ada.reads_so(|text| text.starts_with("Ada's other phone on telegram is one person with you now")).await;
-    other
-        .says(&confirm, "This code is not valid, or not any more. Ask whoever runs this bot for a new one.")
-        .await;
+    other.says(&confirm, "This code is not valid, or not any more. Ask your admin for a new one.").await;
 
     house.model.next(Reply::text("two").usage(1_000, 10));
     other.says("hello", "two").await;
@@ -173,14 +168,14 @@ async fn whose_code_was_used_by_somebody_else_gets_rid_of_them() {
     ada.reads_so(|text| text.contains("If that is not you, send /connect off here.")).await;
     eve.say("/memory add My dog is called Bello.");
     eve.reads_so(|text| text.starts_with("Remembered as")).await;
-    let others = "Done: whoever came by your code is a person by themselves again. What was remembered of both stays \
+    let others = "Done: the person who came by your code is separate from you again. What was remembered of both stays \
                   with you.";
     ada.says("/connect off", others).await;
     eve.reads_so(|text| text.starts_with("Ada ended it: here you are a person by yourself again.")).await;
     eve.says("/memory", "Nothing is remembered here yet.").await;
     ada.say("/memory");
     ada.reads_so(|text| text.contains("Bello")).await;
-    let invalid = "This code is not valid, or not any more. Ask whoever runs this bot for a new one.";
+    let invalid = "This code is not valid, or not any more. Ask your admin for a new one.";
     eve.says(&confirm, invalid).await;
 }
 

@@ -65,7 +65,7 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
         None if alone => AuditEntry { code: Some(ABANDONED), ..entry },
         _ => entry,
     };
-    Ok(entries.into_iter().map(close).map(|entry| gateway::audit::told(&entry, &names)).collect())
+    Ok(entries.into_iter().map(close).map(|entry| gateway::audit::to_json(&entry, &names)).collect())
 }
 
 fn line(entry: &Value) -> String {

@@ -1,7 +1,7 @@
 //! `pudu chat`: a chat in the terminal, with a daemon that runs or, where none does, with one in this process.
 //!
-//! A person gets a prompt and answers that grow (`session.rs`). What stands on the command line, in files or in a
-//! pipe is one message (`message.rs`), whose answer goes out as it was written (`piped.rs`).
+//! A person gets a prompt and answers that grow (`session.rs`). The command line, files and a pipe make one
+//! message (`message.rs`), whose answer is printed without styles (`piped.rs`).
 
 mod api;
 mod diff;
@@ -56,7 +56,7 @@ pub(super) struct Args {
     /// The conversation.
     #[arg(long, default_value = "terminal", value_parser = name)]
     name: String,
-    /// Say what is in this text file, after the question; - is standard input.
+    /// Add this text file to the message, after the question; - is standard input.
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
     /// Message to send, followed by the input of a pipe or a file; without either there is a prompt.
@@ -83,12 +83,12 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
         Err(error) => return super::run::fail(&error.into()),
     };
     let ended = runtime.block_on(hot(start, loaded, args));
-    // A prompt that nobody answers must not keep the process.
+    // An open prompt must not keep the process alive.
     runtime.shutdown_background();
     ended.map_or_else(|error| super::run::fail(&error), ExitCode::from)
 }
 
-/// How a chat ended. What went wrong has been told.
+/// End of a chat. Its error has been printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChatEnd {
     Well,
@@ -105,16 +105,16 @@ impl From<ChatEnd> for ExitCode {
             ChatEnd::Well => Self::SUCCESS,
             ChatEnd::Failed => Self::FAILURE,
             ChatEnd::Unsaid => Self::from(2),
-            // As shells tell it of a program that a signal ended.
+            // The status that shells give a program that was ended by a signal.
             ChatEnd::Stopped(signal) => Self::from(128 + signal),
         }
     }
 }
 
-/// Chats, and tells how it ended.
+/// Chats and returns the end.
 async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<ChatEnd> {
-    let mut manner = Manner::of(&start);
-    // Before anything is started: what cannot be read is not said in part.
+    let mut manner = Manner::new(&start);
+    // Input that cannot be read ends the program before anything is started or sent.
     if !args.question.is_empty() || !args.file.is_empty() || !manner.person {
         let text = message::compose(&args.question, &args.file, io::stdin())?;
         if text.trim().is_empty() {
@@ -164,7 +164,7 @@ async fn inside(start: Start, loaded: LoadedConfig, chat: String, manner: Manner
     }
     let left = tokio::select! {
         left = daemon.drain() => left,
-        // What is left goes on after the next start.
+        // The next start resumes unfinished runs.
         _ = tokio::signal::ctrl_c() => daemon.shared.client.running(),
     };
     if left > 0 {
@@ -173,17 +173,17 @@ async fn inside(start: Start, loaded: LoadedConfig, chat: String, manner: Manner
     talked
 }
 
-/// How to talk: with a person or with a program, and in which looks.
+/// Settings of a chat: whether it is with a person or a program, its styles, and its history.
 struct Manner {
     person: bool,
-    /// The one message that is said.
+    /// The only message, without a prompt.
     says: Option<String>,
     paint: Paint,
     history: Option<PathBuf>,
 }
 
 impl Manner {
-    fn of(start: &Start) -> Self {
+    fn new(start: &Start) -> Self {
         let able = start.env.get("TERM").is_some_and(|term| term != "dumb");
         Self {
             person: able && io::stdin().is_terminal() && io::stdout().is_terminal(),
@@ -207,7 +207,7 @@ async fn talk(wire: Arc<dyn ChatWire>, manner: Manner, about: &str) -> Result<Ch
     let mut commands = wire.commands().await;
     let (name, help) = ("quit".to_owned(), "Leave (Ctrl-D does too)".to_owned());
     commands.push(CommandEntry { name, argument: String::new(), help });
-    // Somebody else's folder is not littered for a history.
+    // A history does not create the folder.
     let history = manner.history.filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
     let _found = terminal::TerminalGuard::now()?;
     let prompt = LinePrompt::new(commands, manner.paint, history)?;
@@ -215,11 +215,11 @@ async fn talk(wire: Arc<dyn ChatWire>, manner: Manner, about: &str) -> Result<Ch
         "{about}\n/help tells what I understand, a line that ends with \\ goes on in the next one, \
          Ctrl-C stops an answer, Ctrl-D leaves."
     );
-    // A person has seen how it went.
+    // The person has seen any error.
     TerminalSession::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| ChatEnd::Well)
 }
 
-/// Cuts the lines of a list where a person's terminal ends; a program gets all of them.
+/// Cuts the lines of a list to the width of the terminal; a program gets whole lines.
 pub(super) fn fitted(list: &str) -> String {
     match io::stdout().is_terminal() {
         true => fit(list, terminal::size().0),

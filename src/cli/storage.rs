@@ -36,7 +36,7 @@ const MAX_TITLE_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Show the stored data of each bot, and how much of it the next pruning deletes.
+    /// Show the stored data of each bot, and the amount that the next pruning deletes.
     Show {
         /// Print JSON.
         #[arg(long)]
@@ -108,7 +108,9 @@ async fn execute_offline(start: &Start, verb: &Verb) -> Result<Value> {
         return match verb {
             Verb::Delete { .. } => bail!("there is no such thread"),
             Verb::Threads { .. } => Ok(gateway::storage::listed(&[])),
-            Verb::Show { .. } | Verb::Prune => Ok(gateway::storage::told(&[], &loaded.config.hot.retention)),
+            Verb::Show { .. } | Verb::Prune => {
+                Ok(gateway::storage::to_json(&[], &loaded.config.hot.retention))
+            }
         };
     }
     let server = matches!(fixed.database.backend, Backend::Postgres { .. });
@@ -139,7 +141,7 @@ async fn execute_offline(start: &Start, verb: &Verb) -> Result<Value> {
 }
 
 fn usage_to_json(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -> Result<Value> {
-    Ok(gateway::storage::told(&usage.context(UNREADABLE)?, rules))
+    Ok(gateway::storage::to_json(&usage.context(UNREADABLE)?, rules))
 }
 
 /// Deletes data, with the database locked.

@@ -107,7 +107,7 @@ fn budget_line(budget: &Value) -> String {
         scope => format!("{scope} {}", name(budget, if scope == "person" { "people" } else { scope })),
     };
     format!(
-        "  {whose}, this {}: {} of {} {} spent{used_up}; it begins anew at {}",
+        "  {whose}, this {}: {} of {} {} spent{used_up}; it resets at {}",
         text("period"),
         amount("spent"),
         amount("limit"),

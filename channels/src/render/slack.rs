@@ -228,7 +228,7 @@ fn mrkdwn_words(piece: &StyledPiece<'_>, words: &str, begins_line: bool, out: &m
     }
 }
 
-/// Appends words that carry no mark: what would begin one goes through `tame`, the rest is escaped.
+/// Appends text without marks: characters that would begin a mark go through `tame`, the others are escaped.
 fn literal(words: &str, out: &mut String, tame: impl Fn(char, &mut String)) {
     let mut chars = words.char_indices().peekable();
     while let Some((at, c)) = chars.next() {

@@ -1,7 +1,7 @@
 //! Approval of an agent's calls by people. A question is stored before it is shown, so that a restart asks it again,
 //! and a decision made meanwhile counts.
 //!
-//! Deliberately absent: who may decide, and how the question is shown. The dispatcher and the gateway handle these.
+//! Deliberately absent: rights to decide, and display of the question. The dispatcher and the gateway handle these.
 
 use crate::{audit, now, wire::thread::API_ACCOUNT};
 use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};

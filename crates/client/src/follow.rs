@@ -316,7 +316,7 @@ impl Follower {
     }
 
     /// Reads the run's rows after a reader, up to another position. Pieces of a message after the reader's row are not
-    /// stored: a reader that has some of them gets a gap.
+    /// stored: a reader that has some gets a gap.
     async fn rows_behind(&mut self, after: Position, until: Seq) -> Result<Vec<LogEntry>, StoreError> {
         if is_within_step(after) {
             // The rows before it make no frames: the reader has them.

@@ -65,7 +65,7 @@ impl LazySandbox {
 }
 
 /// Returns the assignment that passes the requester's id to a command, on the same line as the command: DeerFlow's
-/// variable, with the person's platform id. No text from messages is part of it.
+/// variable, with the person's platform id. It contains no text from messages.
 fn prelude(person: &str) -> Option<String> {
     let plain =
         !person.is_empty() && person.len() <= MAX_PERSON_BYTES && !person.chars().any(char::is_control);

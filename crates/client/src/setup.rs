@@ -66,7 +66,7 @@ pub struct SkillEvolution {
     pub fail_closed: bool,
 }
 
-/// Groups of tools, for agents that have only some of them.
+/// Groups of tools, for agents that have only some groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolGroups {
     /// The groups that there are.

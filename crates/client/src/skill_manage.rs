@@ -38,12 +38,12 @@ pub(crate) struct SkillManage {
 
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// What is done.
+    /// The action.
     action: Action,
     /// The skill's name: small letters, digits and single hyphens.
     name: String,
     /// For create and edit the whole SKILL.md, for write_file the whole file. A SKILL.md begins with a line `---`, then
-    /// `name:` and `description:` (what it does and when to use it), then a line `---`, then what to do.
+    /// `name:` and `description:` (its effect, and when to use it), then a line `---`, then the instructions.
     #[serde(default)]
     content: Option<String>,
     /// For patch, write_file and remove_file: the file's path in the skill's folder. Patch changes SKILL.md without it.
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// For patch: the text that is replaced, letter by letter; it has to be there once.
     #[serde(default, alias = "find")]
     old: Option<String>,
-    /// For patch: the text that stands in its place.
+    /// For patch: the text that replaces it.
     #[serde(default, alias = "replace")]
     new: Option<String>,
     /// For rollback: the number of the change before which the skill was as it is to be again.
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// What is done to a skill.
+/// An action on a skill.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {

@@ -46,7 +46,7 @@ pub struct RunTask {
     pub finds_own_agents: bool,
     /// The run's rights to change custom agents.
     pub authoring: Authoring,
-    /// The requester, who is asked for approvals; without one, nothing is approved.
+    /// The requester, asked for approvals; without one, nothing is approved.
     pub asker: Option<Asker>,
     /// The user whose memory, limits and usage the run counts for.
     pub user: UserId,

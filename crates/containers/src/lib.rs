@@ -41,7 +41,7 @@ fn random_word() -> Result<String, SandboxError> {
     }))
 }
 
-/// Returns the message of an error's innermost cause; the outer errors only describe what was tried.
+/// Returns the message of an error's innermost cause; the outer errors only describe the attempt.
 fn root(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -24,7 +24,7 @@ enum When {
     Apart,
 }
 
-/// Attempts to escape, each with a command that prints `ESCAPED` on success. `SECRET` stands for a file of the daemon.
+/// Attempts to escape, each with a command that prints `ESCAPED` on success. A file of the daemon replaces `SECRET`.
 const ATTEMPTS: &[(&str, When, &str)] = &[
     ("read a file of the daemon", When::Always, "cat SECRET && echo ESCAPED"),
     ("find the engine's socket", When::Always, "test -S /var/run/docker.sock && echo ESCAPED"),

@@ -20,7 +20,7 @@ const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
-/// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
+/// warnings on; `filter` (from `RUST_LOG`) wins over both. Known secrets are hidden.
 pub fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, LogTarget::Stderr);
 }

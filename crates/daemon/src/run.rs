@@ -27,7 +27,7 @@ pub fn say_missing_agents(loaded: &LoadedConfig, mut say: impl FnMut(&str)) {
 pub fn describe(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     let text = scrub::hide(&text);
-    // A report on the configuration says of each line what it is.
+    // Each line of a report on the configuration has a prefix already.
     let prefix = if text.contains("error: ") { "" } else { "error: " };
     format!("{prefix}{text}")
 }

@@ -50,7 +50,7 @@ pub enum ItemOutcome {
 pub struct ReportItem {
     /// Kind of the item.
     pub kind: ItemKind,
-    /// What became of it.
+    /// Result of its import.
     pub outcome: ItemOutcome,
     /// Its ID, or its path in the home.
     pub item: String,

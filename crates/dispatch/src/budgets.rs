@@ -181,7 +181,7 @@ mod tests {
         let state = state(BudgetScope::Person, Some(BudgetPeriod::Day), BudgetUnit::Tokens, 1_700_000);
         let notice = BudgetNotice { state, cheaper: Some("small".into()), too_dear: false };
         let expect =
-            "Your budget for today is 85 % used. It begins anew at 00:00 UTC. From here on `small` answers.";
+            "Your budget for today is 85 % used. It resets at 00:00 UTC. From here on `small` answers.";
         assert_eq!(near(Language::English, &notice), expect);
     }
 }

@@ -113,13 +113,13 @@ impl Shared {
         Ok(offer.and_then(|offer| serde_json::from_str(&offer).ok()))
     }
 
-    /// Makes the sender of an event and the owner of the code that they show one user. `told` is the target of the
-    /// sender's notice when they are parted.
+    /// Makes the sender of an event and the owner of the code that they show one user. `notice_route` is the target
+    /// of the sender's notice when they are parted.
     pub(super) async fn join(
         self: &Arc<Self>,
         inbound: &Inbound,
         code: &str,
-        told: JoinRoute,
+        notice_route: JoinRoute,
     ) -> Result<JoinOutcome, StoreError> {
         let Some(offer) = self.join_offer(code).await? else { return Ok(JoinOutcome::Refused) };
         let (account, sender, at) = (&inbound.address.account, &inbound.sender, clock::now());
@@ -137,7 +137,7 @@ impl Shared {
         let issuer = identity(&offer.account, &offer.person, &offer.name);
         // The local user may be several people, whose memory is not theirs to bring.
         let brings = Some(self.user(account, &sender.id)).filter(|user| *user != UserId::local());
-        let route = serde_json::to_string(&told).unwrap_or_default();
+        let route = serde_json::to_string(&notice_route).unwrap_or_default();
         if !self.db.join(&hash(code), shows, issuer, brings, &route).await? {
             return Ok(JoinOutcome::Refused);
         }

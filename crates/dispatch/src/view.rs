@@ -51,7 +51,7 @@ pub struct RunView {
     /// The current activity.
     #[serde(default)]
     pub activity: Option<String>,
-    /// What people may choose: each action is a slash command or a message.
+    /// Choices for people: each action is a slash command or a message.
     #[serde(default)]
     pub choices: Vec<Choice>,
     /// Sandbox paths of the files that belong to the answer.
@@ -308,7 +308,7 @@ pub(super) async fn finished(
     FinalView { files, title, ..end_in_words(language, ended, Readers::Asker, asker, &missing) }
 }
 
-/// Returns the end of a run in words, with what can be chosen. `missing` names files that do not go with it.
+/// Describes the end of a run for people, with the choices. `missing` names files that do not go with it.
 fn end_in_words(
     language: Language,
     ended: &RunEnd,

@@ -42,7 +42,7 @@ pub use kind::DocumentKind;
 pub use limits::DocumentLimits;
 pub use outline::{Heading, outline};
 
-/// Stack size of a converting thread, in bytes; most of it is never touched.
+/// Stack size of a converting thread, in bytes; usually little is touched.
 const STACK: usize = 64 * 1024 * 1024;
 
 /// Converts a document. Its content determines its kind; `name` only matters for formats without a signature. Blocks

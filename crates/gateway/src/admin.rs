@@ -9,7 +9,7 @@ mod users;
 use crate::{
     GatewayState, agent, auth,
     auth::admit,
-    openapi::{RouteAccess, Routes, delete, get, post, says},
+    openapi::{RouteAccess, Routes, about, delete, get, post},
     people::pairing,
     threads::tasks,
 };
@@ -18,48 +18,48 @@ use axum::middleware;
 /// Returns the routes of administrators, with the whole address.
 pub(crate) fn routes(gateway: &GatewayState) -> Routes {
     Routes::new("administration")
-            .at("/api/audit", get(audit::list, says("Lists the agents' actions and the decisions on them.").gives("{deeds: [object]}")))
+            .at("/api/audit", get(audit::list, about("Lists the agents' actions and the decisions on them.").gives("{deeds: [object]}")))
             .at(
                 "/api/usage",
                 get(
                     usage::list,
-                    says("Lists what everybody spent on models.")
+                    about("Lists what everybody spent on models.")
                         .gives("{days: integer, people: [object], rooms: [object], accounts: [object], models: [object], budgets: [object]}"),
                 ),
             )
-            .at("/api/storage", get(storage::show, says("Lists the stored data of each account.").gives("{retention: object, accounts: [object]}")))
+            .at("/api/storage", get(storage::show, about("Lists the stored data of each account.").gives("{retention: object, accounts: [object]}")))
             .at(
                 "/api/storage/prune",
                 post(
                     storage::prune,
-                    says("Deletes the data beyond the limits of `retention`.")
+                    about("Deletes the data beyond the limits of `retention`.")
                         .gives("{threads: integer, threads_without_files: integer, bytes: integer, audit_rows: integer}"),
                 ),
             )
-            .at("/api/users", get(users::list, says("Lists everybody of whom something is stored.").gives("{users: [object]}")))
+            .at("/api/users", get(users::list, about("Lists everybody of whom something is stored.").gives("{users: [object]}")))
             .at(
                 "/api/users/{user}",
                 delete(
                     users::forget,
-                    says("Deletes everything of one person.")
+                    about("Deletes everything of one person.")
                         .gives("{threads: integer, room_messages: integer, room_facts: integer, rooms: any, left: any}")
                         .fails(&[409]),
                 ),
             )
             .at(
                 "/api/users/{user}/export",
-                get(users::export, says("Returns everything of one person as an archive.").sends(200, "application/zip")),
+                get(users::export, about("Returns everything of one person as an archive.").sends(200, "application/zip")),
             )
-            .at("/api/threads", get(storage::threads, says("Lists the threads of an account, or of all.").gives("{threads: [object]}").fails(&[422])))
+            .at("/api/threads", get(storage::threads, about("Lists the threads of an account, or of all.").gives("{threads: [object]}").fails(&[422])))
             .at(
                 "/api/storage/threads/{thread}",
-                delete(storage::delete, says("Deletes anybody's thread.").fails(&[409, 422])),
+                delete(storage::delete, about("Deletes anybody's thread.").fails(&[409, 422])),
             )
             .at(
                 "/api/threads/{thread}/tasks",
                 get(
                     tasks::list,
-                    says("Lists what the sub-agents of a thread did.")
+                    about("Lists what the sub-agents of a thread did.")
                         .gives("{events: [object], next: integer|null}")
                         .fails(&[422]),
                 ),
@@ -74,7 +74,7 @@ fn channel_routes() -> Routes {
     Routes::new("channels")
         .at(
             "/api/channels/{name}/restart",
-            post(channels::restart, says("Reconnects an account.").fails(&[422])),
+            post(channels::restart, about("Reconnects an account.").fails(&[422])),
         )
         .at("/api/channels/{name}/people", get(pairing::list, "Lists the people admitted by a code."))
         .at(
@@ -87,7 +87,7 @@ fn channel_routes() -> Routes {
 pub(crate) fn channel_list_routes() -> Routes {
     let channels = || {
         let state = "{service_running: boolean, channels: object}";
-        get(channels::channels, says("Lists the channels and their state.").gives(state))
+        get(channels::channels, about("Lists the channels and their state.").gives(state))
     };
     Routes::new("channels").at("/api/channels", channels()).at("/api/channels/", channels())
 }

@@ -13,7 +13,7 @@ pub(crate) use agents::enabled;
 use crate::{
     GatewayState,
     auth::admit,
-    openapi::{RouteAccess, Routes, get, post, put, says},
+    openapi::{RouteAccess, Routes, about, get, post, put},
 };
 use axum::middleware;
 
@@ -29,32 +29,32 @@ fn model_routes() -> Routes {
         .at("/features", get(models::features, "Tells which parts are switched on."))
         .at("/suggestions/config", get(assist::config, "Tells whether questions are suggested."))
         .at("/threads/{thread}/suggestions", post(assist::suggest, "Suggests questions that may follow."))
-        .at("/input-polish", post(assist::polish, says("Words a text anew.").fails(&[404])))
+        .at("/input-polish", post(assist::polish, about("Words a text anew.").fails(&[404])))
 }
 
 fn assistant_routes() -> Routes {
     Routes::new("assistants")
-        .at("/assistants/search", post(assistants::search, says("Finds assistants.").gives("[Assistant]")))
+        .at("/assistants/search", post(assistants::search, about("Finds assistants.").gives("[Assistant]")))
         .at("/assistants/count", post(assistants::count, "Counts assistants."))
         .at(
             "/assistants/{assistant}",
             get(assistants::show, "Shows an assistant.")
-                .patch(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404]))
-                .delete(assistants::fixed, says("Is not offered: assistants are the agents.").fails(&[404])),
+                .patch(assistants::fixed, about("Is not offered: assistants are the agents.").fails(&[404]))
+                .delete(assistants::fixed, about("Is not offered: assistants are the agents.").fails(&[404])),
         )
         .at("/assistants/{assistant}/graph", get(assistants::graph, "Shows an empty graph of an assistant."))
         .at(
             "/assistants/{assistant}/subgraphs",
             get(
                 assistants::subgraphs,
-                says("Shows the subgraphs of an assistant, which has none.").gives("object"),
+                about("Shows the subgraphs of an assistant, which has none.").gives("object"),
             ),
         )
         .at(
             "/assistants/{assistant}/subgraphs/{namespace}",
             get(
                 assistants::subgraph,
-                says("Shows a subgraph of an assistant, which has none.").gives("object"),
+                about("Shows a subgraph of an assistant, which has none.").gives("object"),
             ),
         )
         .at(
@@ -74,8 +74,8 @@ fn skill_routes() -> Routes {
         .at(
             "/skills/custom/{name}",
             get(skills::show_custom, "Shows a skill with its text.")
-                .put(skills::write_custom, says("Writes a skill's text anew.").fails(&[409]))
-                .delete(skills::remove_custom, says("Deletes a skill.").fails(&[409])),
+                .put(skills::write_custom, about("Writes a skill's text anew.").fails(&[409]))
+                .delete(skills::remove_custom, about("Deletes a skill.").fails(&[409])),
         )
 }
 
@@ -85,8 +85,8 @@ fn mcp_routes() -> Routes {
         .at(
             "/mcp/config",
             get(mcp::show, "Shows the MCP servers without secrets.")
-                .put(mcp::replace, says("Replaces the MCP servers.").fails(&[409]))
-                .patch(mcp::switch, says("Switches an MCP server on or off.").fails(&[404, 409])),
+                .put(mcp::replace, about("Replaces the MCP servers.").fails(&[409]))
+                .patch(mcp::switch, about("Switches an MCP server on or off.").fails(&[404, 409])),
         )
         .at("/mcp/cache/reset", post(mcp::reset, "Connects all MCP servers anew."))
 }
@@ -101,13 +101,13 @@ pub(crate) fn operator_routes() -> Routes {
     Routes::new("skills")
         .at(
             "/api/skills/install",
-            post(skills::install, says("Installs a skill from a thread's files.").fails(&[403, 404, 409])),
+            post(skills::install, about("Installs a skill from a thread's files.").fails(&[403, 404, 409])),
         )
         .at("/api/skills/custom", get(skills::custom, "Lists the skills that can be changed."))
         .at("/api/skills/custom/{name}/history", get(skills::history, "Lists the changes of a skill."))
         .at(
             "/api/skills/custom/{name}/rollback",
-            post(skills::rollback, says("Brings a skill back as it was before a change.").fails(&[409])),
+            post(skills::rollback, about("Brings a skill back as it was before a change.").fails(&[409])),
         )
 }
 
@@ -115,20 +115,20 @@ pub(crate) fn operator_routes() -> Routes {
 pub(crate) fn agent_routes(gateway: &GatewayState) -> Routes {
     let owner = middleware::from_fn_with_state(gateway.clone(), admit::owner);
     let writing = Routes::new("agents")
-        .at("/api/agents", post(agents::create, says("Makes an agent.").fails(&[409])))
+        .at("/api/agents", post(agents::create, about("Makes an agent.").fails(&[409])))
         .at(
             "/api/agents/{name}",
             put(agents::update, "Changes an agent.")
-                .delete(agents::remove, says("Deletes an agent.").gives_nothing(204)),
+                .delete(agents::remove, about("Deletes an agent.").gives_nothing(204)),
         )
         .admitted(RouteAccess::Known, owner);
     Routes::new("agents")
         .at("/api/agents", get(agents::list, "Lists the custom agents."))
         .at(
             "/api/agents/check",
-            get(agents::check, says("Tells whether a name is available.").fails(&[409, 422])),
+            get(agents::check, about("Tells whether a name is available.").fails(&[409, 422])),
         )
-        .at("/api/agents/{name}", get(agents::show, says("Shows an agent.").fails(&[422])))
+        .at("/api/agents/{name}", get(agents::show, about("Shows an agent.").fails(&[422])))
         .merge(writing)
         .behind(middleware::from_fn_with_state(gateway.clone(), enabled))
 }

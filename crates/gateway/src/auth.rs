@@ -30,7 +30,7 @@ pub(super) use identify::{CallerProof, ShownRequest, identify, operator};
 
 use crate::{
     GatewayState,
-    openapi::{Routes, delete, get, post, put, says},
+    openapi::{Routes, about, delete, get, post, put},
     page,
 };
 use axum::{http::Method, middleware};
@@ -56,35 +56,35 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         .at("/api/v1/auth/providers", get(oidc::list, "Lists providers of sign-in."))
         .at(
             "/api/v1/auth/oauth/{provider}",
-            get(oidc::begin, says("Begins a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+            get(oidc::begin, about("Begins a sign-in by a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/api/v1/auth/callback/{provider}",
-            get(oidc::finish, says("Ends a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+            get(oidc::finish, about("Ends a sign-in by a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/auth/callback",
-            get(oidc::landed, says("Leads on after a sign-in by a provider.").gives_nothing(303)),
+            get(oidc::landed, about("Leads on after a sign-in by a provider.").gives_nothing(303)),
         )
-        .at("/login", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
+        .at("/login", get(page::page, about("Serves the page.").sends(200, "text/html").gives_nothing(304)))
         .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
     Routes::new("sign-in")
         .at(
             "/api/v1/auth/login/local",
-            post(login::login, says("Signs in by e-mail address and password.").fails(&[401, 429])),
+            post(login::login, about("Signs in by e-mail address and password.").fails(&[401, 429])),
         )
         .at(
             "/api/v1/auth/register",
             post(
                 login::register,
-                says("Makes an account for the caller.").gives_with(201, "Account").fails(&[400, 429]),
+                about("Makes an account for the caller.").gives_with(201, "Account").fails(&[400, 429]),
             ),
         )
         .at(
             "/api/v1/auth/initialize",
             post(
                 login::initialize,
-                says("Makes the first administrator.")
+                about("Makes the first administrator.")
                     .gives_with(201, "Account")
                     .fails(&[400, 401, 409, 429]),
             ),
@@ -94,7 +94,7 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
             "/api/session",
             post(
                 guard::session,
-                says("Exchanges the token for a browser's cookie.").gives_nothing(204).fails(&[401, 429]),
+                about("Exchanges the token for a browser's cookie.").gives_nothing(204).fails(&[401, 429]),
             ),
         )
         .behind(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
@@ -104,17 +104,17 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
 /// Routes of users who are signed in.
 pub(super) fn own_routes() -> Routes {
     let tokens = || {
-        get(tokens::own, says("Lists the caller's tokens for programs.").gives(TOKENS)).post(
+        get(tokens::own, about("Lists the caller's tokens for programs.").gives(TOKENS)).post(
             tokens::add_own,
-            says("Makes a token for a program, which is shown once.").gives_with(201, "Token"),
+            about("Makes a token for a program, which is shown once.").gives_with(201, "Token"),
         )
     };
     let token = || delete(tokens::revoke_own, "Revokes a token of the caller's.");
     Routes::new("sign-in")
-        .at("/api/v1/auth/me", get(status::me, says("Shows the caller's account.").gives("Account")))
+        .at("/api/v1/auth/me", get(status::me, about("Shows the caller's account.").gives("Account")))
         .at(
             "/api/v1/auth/change-password",
-            post(password::change, says("Changes the caller's password.").fails(&[400])),
+            post(password::change, about("Changes the caller's password.").fails(&[400])),
         )
         .at("/api/v1/auth/tokens", tokens())
         .at("/api/v1/auth/tokens/{id}", token())
@@ -127,30 +127,30 @@ pub(super) fn operator_routes() -> Routes {
     Routes::new("accounts")
         .at(
             "/api/accounts",
-            get(accounts::list, says("Lists the accounts.").gives("{accounts: [Account]}"))
-                .post(accounts::add, says("Makes an account.").gives_with(201, "Account").fails(&[409])),
+            get(accounts::list, about("Lists the accounts.").gives("{accounts: [Account]}"))
+                .post(accounts::add, about("Makes an account.").gives_with(201, "Account").fails(&[409])),
         )
-        .at("/api/accounts/{who}", delete(accounts::remove, says("Removes an account.").gives("Account")))
+        .at("/api/accounts/{who}", delete(accounts::remove, about("Removes an account.").gives("Account")))
         .at(
             "/api/accounts/{who}/password",
             put(
                 accounts::set_password,
-                says("Sets a password and ends the account's sessions.").gives("Account"),
+                about("Sets a password and ends the account's sessions.").gives("Account"),
             ),
         )
         .at(
             "/api/accounts/{who}/adopt",
             post(
                 accounts::adopt,
-                says("Gives an account the threads and the memory that were there without one.")
+                about("Gives an account the threads and the memory that were there without one.")
                     .gives("Account"),
             ),
         )
         .at(
             "/api/tokens",
-            get(tokens::all, says("Lists everybody's tokens for programs.").gives(TOKENS)).post(
+            get(tokens::all, about("Lists everybody's tokens for programs.").gives(TOKENS)).post(
                 tokens::add,
-                says("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
+                about("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
             ),
         )
         .at("/api/tokens/{id}", delete(tokens::revoke, "Revokes anybody's token."))

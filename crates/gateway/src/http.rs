@@ -1,4 +1,4 @@
-//! What all routes share: bodies, queries, errors, limits and connections; and routes about the server itself.
+//! Parts that all routes share: bodies, queries, errors, limits and connections; and routes about the server itself.
 
 mod answers;
 pub(crate) mod body_limit;
@@ -26,7 +26,7 @@ pub(crate) use {
     query::Query,
 };
 
-use crate::openapi::{Routes, get, post, says};
+use crate::openapi::{Routes, about, get, post};
 use unsupported::Part;
 
 /// Facts of readiness.
@@ -43,7 +43,7 @@ pub(crate) fn server_routes() -> Routes {
 pub(crate) fn probe_routes() -> Routes {
     Routes::new("daemon").at("/health", get(health::health, "Reports that the process is alive.")).at(
         "/ready",
-        get(health::ready, says("Reports whether the daemon can work.").gives(READY).gives_with(503, READY)),
+        get(health::ready, about("Reports whether the daemon can work.").gives(READY).gives_with(503, READY)),
     )
 }
 
@@ -55,12 +55,15 @@ pub(crate) fn proved_routes() -> Routes {
             "/api/webhooks/{platform}/{account}",
             post(
                 webhook::take,
-                says("Receives a platform's events.").sends(200, "*/*").fails(&[400, 401, 408, 413, 429]),
+                about("Receives a platform's events.").sends(200, "*/*").fails(&[400, 401, 408, 413, 429]),
             ),
         )
         .at(
             "/files/{token}",
-            get(file::linked, says("Fetches a file by a signed link.").sends_file().sends(404, "text/plain")),
+            get(
+                file::linked,
+                about("Fetches a file by a signed link.").sends_file().sends(404, "text/plain"),
+            ),
         )
 }
 

@@ -1,6 +1,6 @@
 //! The HTTP API, the page, and the platforms' webhooks. Each folder has the handlers and the routes of one resource.
 //!
-//! A handler takes what it needs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
+//! A handler takes its inputs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
 //! answer as a type, or an `ApiError`.
 //!
 //! Deliberately absent: any logic. A handler checks its input and hands it to the dispatcher or the client.
@@ -34,7 +34,7 @@ use http::{
     body_limit::{self, MAX_BODY_BYTES},
     cors, failures, paced, serve,
 };
-use openapi::{RouteAccess, Routes, get, says};
+use openapi::{RouteAccess, Routes, about, get};
 use pudu_client::{Client, store::Db};
 use pudu_config::{HotConfig, Watcher};
 use pudu_dispatch::{Shared, bus::STORE_TIMEOUT, connections::Connections};
@@ -158,18 +158,18 @@ impl GatewayState {
         routes
             .at(
                 "/docs",
-                get(openapi::page, says("Serves a page that lists the operations.").sends(200, "text/html")),
+                get(openapi::page, about("Serves a page that lists the operations.").sends(200, "text/html")),
             )
-            .at("/openapi.json", get(openapi::document, says("Serves this document.").gives("object")))
+            .at("/openapi.json", get(openapi::document, about("Serves this document.").gives("object")))
     }
 
     /// The routes that are open to every caller.
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
-            .at("/", get(page::page, says("Serves the page.").sends(200, "text/html").gives_nothing(304)))
+            .at("/", get(page::page, about("Serves the page.").sends(200, "text/html").gives_nothing(304)))
             .at(
                 "/page/{version}/{*file}",
-                get(page::file, says("Serves a file of the page.").sends(200, "*/*")),
+                get(page::file, about("Serves a file of the page.").sends(200, "*/*")),
             )
             .merge(http::probe_routes())
             .merge(self.description())
@@ -182,7 +182,7 @@ impl GatewayState {
         let cors = cors::layer(&self.0.sign_in.config.cors_origins);
         let (router, routes) = self.guarded().merge(self.open()).finish();
         let all = router
-            .layer(Extension(Arc::new(openapi::OpenApiDocument::of(routes))))
+            .layer(Extension(Arc::new(openapi::OpenApiDocument::new(routes))))
             .layer(body_limit::layers(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())

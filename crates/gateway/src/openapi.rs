@@ -13,7 +13,7 @@ mod parameters;
 mod routes;
 mod shapes;
 
-pub(super) use about::{RouteAbout, says};
+pub(super) use about::{RouteAbout, about};
 pub(super) use document::{OpenApiDocument, document};
 pub(super) use input::{Described, NamesInPath, RequestParts};
 pub(super) use page::page;

@@ -1,4 +1,4 @@
-//! What a user has of their own: memory, profile, and identities on chat platforms.
+//! Data of a user: memory, profile, and identities on chat platforms.
 
 pub(crate) mod links;
 mod memory;
@@ -7,7 +7,7 @@ mod profile;
 
 use crate::{
     GatewayState, agent,
-    openapi::{Routes, delete, get, patch, post, says},
+    openapi::{Routes, about, delete, get, patch, post},
 };
 use axum::middleware;
 
@@ -35,42 +35,42 @@ fn memory_routes() -> Routes {
     Routes::new("memory")
         .at(
             "/memory",
-            get(memory::show, says("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
+            get(memory::show, about("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
                 memory::clear,
-                says("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
+                about("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
             ),
         )
         .at(
             "/memory/reload",
-            post(memory::reload, says("Shows what is remembered, read anew.").gives("Memory").fails(&[422])),
+            post(memory::reload, about("Shows what is remembered, read anew.").gives("Memory").fails(&[422])),
         )
         .at(
             "/memory/export",
             get(
                 memory::export,
-                says("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
+                about("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
             ),
         )
         .at(
             "/memory/import",
-            post(memory::import, says("Replaces what is remembered.").gives("Memory").fails(REMEMBERED))
+            post(memory::import, about("Replaces what is remembered.").gives("Memory").fails(REMEMBERED))
                 .limit(memory::MAX_IMPORT_BYTES),
         )
-        .at("/memory/config", get(memory::config, says("Tells how memory is set up.").gives(SETTINGS)))
+        .at("/memory/config", get(memory::config, about("Tells how memory is set up.").gives(SETTINGS)))
         .at(
             "/memory/status",
             get(
                 memory::status,
-                says("Tells how memory is set up, and what is remembered.")
+                about("Tells how memory is set up, and what is remembered.")
                     .gives("{config: object, data: Memory}")
                     .fails(&[422]),
             ),
         )
-        .at("/memory/facts", post(memory::add, says("Remembers a fact.").gives("Memory").fails(REMEMBERED)))
+        .at("/memory/facts", post(memory::add, about("Remembers a fact.").gives("Memory").fails(REMEMBERED)))
         .at(
             "/memory/facts/{fact}",
-            patch(memory::edit, says("Changes a fact.").gives("Memory").fails(REMEMBERED))
-                .delete(memory::forget, says("Forgets a fact.").gives("Memory").fails(REMEMBERED)),
+            patch(memory::edit, about("Changes a fact.").gives("Memory").fails(REMEMBERED))
+                .delete(memory::forget, about("Forgets a fact.").gives("Memory").fails(REMEMBERED)),
         )
 }
 
@@ -83,10 +83,10 @@ fn link_routes() -> Routes {
         .at("/channels/connections", get(links::list, "Lists the people of chats who are the caller."))
         .at(
             "/channels/connections/{connection}",
-            delete(links::part, says("Parts a person of a chat from the caller.").gives_nothing(204)),
+            delete(links::part, about("Parts a person of a chat from the caller.").gives_nothing(204)),
         )
         .at(
             "/channels/{name}/connect",
-            post(links::connect, says("Makes a code that links a person of a chat.").fails(&[409])),
+            post(links::connect, about("Makes a code that links a person of a chat.").fails(&[409])),
         )
 }

@@ -19,7 +19,7 @@ mod view;
 
 use crate::{
     GatewayState,
-    openapi::{RouteAbout, Routes, delete, get, post, says},
+    openapi::{RouteAbout, Routes, about, delete, get, post},
     threads::{branches, large, owned as own_threads},
 };
 use axum::middleware;
@@ -40,33 +40,33 @@ fn thread_routes() -> Routes {
             .at(
                 "/threads/{thread}/runs",
                 large(
-                    get(list::list, says("Lists the runs of a thread, newest first.").gives("[Run]"))
-                        .post(control::create, says("Begins a run on a thread.").gives("Run").fails(RUN)),
+                    get(list::list, about("Lists the runs of a thread, newest first.").gives("[Run]"))
+                        .post(control::create, about("Begins a run on a thread.").gives("Run").fails(RUN)),
                 ),
             )
             .at(
                 "/threads/{thread}/runs/stream",
-                large(post(control::stream, says("Begins a run on a thread and streams it.").streams().fails(RUN))),
+                large(post(control::stream, about("Begins a run on a thread and streams it.").streams().fails(RUN))),
             )
             .at(
                 "/threads/{thread}/runs/wait",
                 large(post(
                     control::wait_for_end,
-                    says("Begins a run on a thread and answers with the thread's values at its end.")
+                    about("Begins a run on a thread and answers with the thread's values at its end.")
                         .gives("object")
                         .fails(RUN),
                 )),
             )
             .at(
                 "/threads/{thread}/runs/{run}",
-                get(control::show, says("Shows a run.").gives("Run"))
-                    .delete(control::delete, says("Forgets a run that has ended.").gives_nothing(204).fails(&[409])),
+                get(control::show, about("Shows a run.").gives("Run"))
+                    .delete(control::delete, about("Forgets a run that has ended.").gives_nothing(204).fails(&[409])),
             )
             .at(
                 "/threads/{thread}/runs/{run}/join",
                 get(
                     control::join,
-                    says("Waits for the end of a run and answers with the thread's values, or follows it as a stream.")
+                    about("Waits for the end of a run and answers with the thread's values, or follows it as a stream.")
                         .gives("object")
                         .streams(),
                 ),
@@ -79,22 +79,22 @@ fn thread_routes() -> Routes {
                 "/threads/{thread}/runs/{run}/cancel",
                 post(
                     control::cancel,
-                    says("Stops a run: 202 at once, 204 when it is over.").gives_nothing(202).gives_nothing(204).fails(&[409, 422]),
+                    about("Stops a run: 202 at once, 204 when it is over.").gives_nothing(202).gives_nothing(204).fails(&[409, 422]),
                 ),
             )
-            .at("/threads/{thread}/runs/{run}/workspace-changes", get(changes::show, says("Tells which files a run changed.").gives("{available: boolean, reason: string | null, version: integer, summary: object, files: [object], limits: object}")))
+            .at("/threads/{thread}/runs/{run}/workspace-changes", get(changes::show, about("Tells which files a run changed.").gives("{available: boolean, reason: string | null, version: integer, summary: object, files: [object], limits: object}")))
             .at(
                 "/threads/{thread}/runs/regenerate/prepare",
                 post(
                     branches::regenerate,
-                    says("Tells what to send to have the newest answer made once more.").gives(PREPARED).fails(&[409]),
+                    about("Tells what to send to have the newest answer made once more.").gives(PREPARED).fails(&[409]),
                 ),
             )
             .at(
                 "/threads/{thread}/runs/edit-regenerate/prepare",
                 post(
                     branches::edit,
-                    says("Tells what to send to have the newest question put otherwise.").gives(PREPARED).fails(&[409]),
+                    about("Tells what to send to have the newest question put otherwise.").gives(PREPARED).fails(&[409]),
                 ),
             )
             .at(
@@ -128,21 +128,21 @@ fn stateless_routes() -> Routes {
             "/runs",
             large(post(
                 control::create,
-                says("Begins a run on a thread of its own.").gives("Run").fails(RUN),
+                about("Begins a run on a thread of its own.").gives("Run").fails(RUN),
             )),
         )
         .at(
             "/runs/stream",
             large(post(
                 control::stream,
-                says("Begins a run on a thread of its own and streams it.").streams().fails(RUN),
+                about("Begins a run on a thread of its own and streams it.").streams().fails(RUN),
             )),
         )
         .at(
             "/runs/wait",
             large(post(
                 control::wait_for_end,
-                says("Begins a run on a thread of its own and answers with the values at its end.")
+                about("Begins a run on a thread of its own and answers with the values at its end.")
                     .gives("object")
                     .fails(RUN),
             )),
@@ -155,14 +155,14 @@ fn approval_routes(gateway: &GatewayState) -> Routes {
             "/threads/{thread}/approvals",
             get(
                 approvals::list,
-                says("Lists what a thread's runs wait to have approved, oldest first.").fails(&[422]),
+                about("Lists what a thread's runs wait to have approved, oldest first.").fails(&[422]),
             ),
         )
         .at(
             "/threads/{thread}/approvals/{approval}",
             post(
                 approvals::decide,
-                says("Approves or denies a call that waits. The first decision stays.")
+                about("Approves or denies a call that waits. The first decision stays.")
                     .fails(&[409, 410, 422]),
             ),
         )
@@ -170,7 +170,7 @@ fn approval_routes(gateway: &GatewayState) -> Routes {
 }
 
 fn follows() -> RouteAbout {
-    says("Follows a run as a stream, from `Last-Event-ID` on.")
+    about("Follows a run as a stream, from `Last-Event-ID` on.")
         .streams()
         .gives_nothing(204)
         .reads("Last-Event-ID", "The id behind which the stream goes on.")

@@ -19,7 +19,7 @@ pub(crate) mod uploads;
 
 use crate::{
     GatewayState,
-    openapi::{MethodRoutes, Routes, delete, get, post, put, says},
+    openapi::{MethodRoutes, Routes, about, delete, get, post, put},
 };
 use axum::middleware;
 
@@ -29,12 +29,12 @@ const PAGE: &str = "{data: [Row], has_more: boolean}";
 /// Returns the routes of threads.
 pub(crate) fn routes() -> Routes {
     Routes::new("threads")
-        .at("/threads", post(lifecycle::create, says("Makes a thread.").fails(&[409])))
+        .at("/threads", post(lifecycle::create, about("Makes a thread.").fails(&[409])))
         .at(
             "/threads/search",
             post(
                 search::search,
-                says("Finds the caller's threads; `select` leaves some of their keys.").gives("[object]"),
+                about("Finds the caller's threads; `select` leaves some of their keys.").gives("[object]"),
             ),
         )
         .at("/threads/count", post(search::count, "Counts the caller's threads."))
@@ -42,28 +42,31 @@ pub(crate) fn routes() -> Routes {
             "/threads/{thread}",
             get(lifecycle::show, "Shows a thread with its values.")
                 .patch(lifecycle::patch, "Changes the notes of a thread.")
-                .delete(lifecycle::delete, says("Deletes a thread with its files and runs.").fails(&[409])),
+                .delete(lifecycle::delete, about("Deletes a thread with its files and runs.").fails(&[409])),
         )
-        .at("/threads/{thread}/copy", post(edits::copy, says("Copies a thread.").fails(&[409])))
+        .at("/threads/{thread}/copy", post(edits::copy, about("Copies a thread.").fails(&[409])))
         .at(
             "/threads/{thread}/branches",
             post(
                 branches::branch,
-                says("Makes a thread of another one's messages up to one of them.").fails(&[409]),
+                about("Makes a thread of another one's messages up to one of them.").fails(&[409]),
             ),
         )
         .at("/threads/{thread}/token-usage", get(spending::tokens, "Tells what a thread's runs spent."))
         .at(
             "/threads/{thread}/goal",
-            get(goal::show, says("Shows the goal of a thread's runs.").gives("Goal"))
-                .put(goal::set, says("Sets the goal of a thread's runs.").gives("Goal").fails(&[409]))
-                .delete(goal::clear, says("Clears the goal of a thread's runs.").gives("Goal").fails(&[409])),
+            get(goal::show, about("Shows the goal of a thread's runs.").gives("Goal"))
+                .put(goal::set, about("Sets the goal of a thread's runs.").gives("Goal").fails(&[409]))
+                .delete(
+                    goal::clear,
+                    about("Clears the goal of a thread's runs.").gives("Goal").fails(&[409]),
+                ),
         )
         .at(
             "/threads/{thread}/compact",
             post(
                 summary::compact,
-                says("Summarises the older messages of a thread for the model.").fails(&[409, 502]),
+                about("Summarises the older messages of a thread for the model.").fails(&[409, 502]),
             ),
         )
         .merge(state_routes())
@@ -76,17 +79,17 @@ fn state_routes() -> Routes {
             "/threads/{thread}/slash-commands",
             post(
                 slash_commands::run,
-                says("Runs a slash command of chats on a thread, which may not exist yet.")
+                about("Runs a slash command of chats on a thread, which may not exist yet.")
                     .fails(&[403, 409]),
             ),
         )
         .at(
             "/threads/{thread}/state",
             large(
-                get(state::state, says("Shows the newest checkpoint of a thread.").gives("ThreadState"))
+                get(state::state, about("Shows the newest checkpoint of a thread.").gives("ThreadState"))
                     .post(
                         edits::update_state,
-                        says("Writes values of a thread.").gives("ThreadState").fails(&[409]),
+                        about("Writes values of a thread.").gives("ThreadState").fails(&[409]),
                     ),
             ),
         )
@@ -94,18 +97,18 @@ fn state_routes() -> Routes {
             "/threads/{thread}/state/checkpoint",
             post(
                 state::state_of_checkpoint,
-                says("Shows the checkpoint that the body names.").gives("ThreadState"),
+                about("Shows the checkpoint that the body names.").gives("ThreadState"),
             ),
         )
         .at(
             "/threads/{thread}/state/{checkpoint}",
-            get(state::state_at, says("Shows a checkpoint of a thread.").gives("ThreadState")),
+            get(state::state_at, about("Shows a checkpoint of a thread.").gives("ThreadState")),
         )
         .at(
             "/threads/{thread}/history",
             post(
                 state::history,
-                says("Lists the checkpoints of a thread, newest first.").gives("[ThreadState]"),
+                about("Lists the checkpoints of a thread, newest first.").gives("[ThreadState]"),
             ),
         )
 }
@@ -114,30 +117,30 @@ fn message_routes() -> Routes {
     Routes::new("messages")
         .at(
             "/threads/{thread}/messages",
-            get(messages::list, says("Lists the messages of a thread.").gives("[Row]").fails(&[422])),
+            get(messages::list, about("Lists the messages of a thread.").gives("[Row]").fails(&[422])),
         )
         .at(
             "/threads/{thread}/messages/page",
             get(
                 messages::page,
-                says("Lists a page of a thread's messages, from the newest back.")
+                about("Lists a page of a thread's messages, from the newest back.")
                     .gives("{data: [Row], has_more: boolean, next_before_seq: integer|null}")
                     .fails(&[422]),
             ),
         )
         .at(
             "/threads/{thread}/runs/{run}/messages",
-            get(messages::of_run, says("Lists the messages of a run.").gives(PAGE).fails(&[422])),
+            get(messages::of_run, about("Lists the messages of a run.").gives(PAGE).fails(&[422])),
         )
         .at(
             "/threads/{thread}/runs/{run}/events",
-            get(messages::events, says("Lists the events of a run.").gives("[Row]").fails(&[422])),
+            get(messages::events, about("Lists the events of a run.").gives("[Row]").fails(&[422])),
         )
         .at(
             "/runs/{run}/messages",
             get(
                 messages::of_run,
-                says("Lists the messages of a run by its id alone.").gives(PAGE).fails(&[422]),
+                about("Lists the messages of a run by its id alone.").gives(PAGE).fails(&[422]),
             ),
         )
 }
@@ -147,11 +150,11 @@ pub(crate) fn artifact_routes(gateway: &GatewayState) -> Routes {
     Routes::new("files")
         .at(
             "/threads/{thread}/artifacts/{*path}",
-            put(artifacts::put, says("Writes a text file of a thread's outputs anew.").fails(&[409, 412]))
+            put(artifacts::put, about("Writes a text file of a thread's outputs anew.").fails(&[409, 412]))
                 .limit(artifacts::MAX_EDIT_BODY_BYTES)
                 .get(
                     artifacts::get,
-                    says("Fetches a file of a thread; it may be of any media type.")
+                    about("Fetches a file of a thread; it may be of any media type.")
                         .sends_file()
                         .fails(&[422]),
                 ),
@@ -169,16 +172,16 @@ pub(crate) fn upload_routes(gateway: &GatewayState) -> Routes {
         )
         .at(
             "/api/threads/{thread}/uploads/list",
-            get(uploads::list, says("Lists the uploads of a thread.").fails(&[422])),
+            get(uploads::list, about("Lists the uploads of a thread.").fails(&[422])),
         )
         .at(
             "/api/threads/{thread}/uploads/{name}",
-            delete(uploads::remove, says("Deletes an upload.").fails(&[422])),
+            delete(uploads::remove, about("Deletes an upload.").fails(&[422])),
         )
         .behind(middleware::from_fn_with_state(gateway.clone(), owned::check))
         .merge(Routes::new("files").at(
             "/api/threads/{thread}/uploads/limits",
-            get(uploads::limits, says("Tells the limits of uploads.").fails(&[422])),
+            get(uploads::limits, about("Tells the limits of uploads.").fails(&[422])),
         ))
 }
 

@@ -17,7 +17,7 @@ pub struct Agent {
     pub model: Arc<dyn Model>,
     /// Thinking effort of the model.
     pub thinking: Thinking,
-    /// Sampling settings for what the model's configuration leaves open.
+    /// Sampling settings that the model's configuration leaves open.
     pub sampling: Sampling,
     /// Tools that the agent may call.
     pub tools: Toolbox,

@@ -158,7 +158,7 @@ impl ResultFiles for NoFiles {
     }
 }
 
-/// A tool that does what its arguments request and counts its calls.
+/// A tool that obeys its arguments and counts its calls.
 pub(crate) struct ProbeTool {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) calls: AtomicU32,

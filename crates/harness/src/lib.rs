@@ -1,7 +1,7 @@
 //! The agent's loop: one [`run`] takes a thread from a question to an answer.
 //!
-//! Deliberately absent: any platform, HTTP, SQL or provider. The loop knows only the ports of `pudu-base`, so every
-//! test of it runs in milliseconds.
+//! Deliberately absent: any platform, HTTP, SQL or provider. The loop knows only the ports of `pudu-base`, so each
+//! of its tests runs in milliseconds.
 
 mod agent;
 mod breaker;

@@ -152,7 +152,7 @@ impl Results {
     }
 }
 
-/// Returns the maximum number of characters in a result for a window in tokens: a quarter of it, at three characters
+/// Returns the maximum number of characters in a result for a window in tokens: a quarter, at three characters
 /// per token.
 fn share(window: u64) -> usize {
     usize::try_from(window / 4 * 3).unwrap_or(usize::MAX)
@@ -175,7 +175,7 @@ pub(crate) fn kept_in(text: &str) -> Option<&str> {
     (path.starts_with(PATH_ROOT) && !path.contains(char::is_whitespace)).then_some(path)
 }
 
-/// Returns how to read the rest with the available tools; `None` if none of them can.
+/// Returns how to read the rest with the available tools; `None` if none can.
 fn reading_hint(tools: &Toolbox) -> Option<&'static str> {
     let has = |name| tools.get(name).is_some();
     Some(match (has("read_file"), has("grep"), has("bash")) {

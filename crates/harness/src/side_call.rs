@@ -10,7 +10,7 @@ use pudu_base::{
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Calls a model and returns its complete answer; an empty one if it called tools or a filter cut it. The call is
-/// counted in the tally for the model that answered. `tell` receives usage and retries.
+/// counted in the tally for the model that answered. `on_event` receives usage and retries.
 ///
 /// # Errors
 /// When the model failed, or its answer was cut.
@@ -19,14 +19,14 @@ pub async fn side_call(
     request: Request,
     caller: ModelCaller,
     spending: &mut SpendingTally,
-    tell: impl Fn(RunEvent) + Send + Sync,
+    on_event: impl Fn(RunEvent) + Send + Sync,
 ) -> Result<String, ModelError> {
     // Another model may answer in its place.
     let (mut by, mut usage) = (model.name().to_owned(), None);
     let answer = read(model, Request { caller, ..request }, |delta| match delta {
         Delta::Usage(told) => {
             usage = Some(*told);
-            tell(RunEvent::Usage { usage: *told });
+            on_event(RunEvent::Usage { usage: *told });
         }
         Delta::Model(name) => by.clone_from(name),
         Delta::Again { attempt, wait, reason, .. } => {
@@ -34,7 +34,7 @@ pub async fn side_call(
             if let Some(usage) = usage.take() {
                 spending.add_call(caller, &by, Some(usage));
             }
-            tell(RunEvent::Retry { attempt: *attempt, wait: *wait, reason: *reason });
+            on_event(RunEvent::Retry { attempt: *attempt, wait: *wait, reason: *reason });
         }
         _ => {}
     });

@@ -51,7 +51,7 @@ pub struct SubagentKind {
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,
-    /// The parent's skills that it sees; `None` for all of them.
+    /// The parent's skills that it sees; `None` for all.
     pub skills: Option<Vec<String>>,
     /// Its model; `None` for its parent's.
     pub model: Option<Arc<dyn Model>>,

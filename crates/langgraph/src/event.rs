@@ -139,7 +139,7 @@ pub struct ListedFeedback {
     pub message_id: Option<String>,
     /// 1 or -1.
     pub rating: i64,
-    /// What the user writes about it.
+    /// The user's remark.
     pub comment: Option<String>,
     /// When it was written.
     pub created_at: String,

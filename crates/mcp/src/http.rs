@@ -185,7 +185,7 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     (next.origin() == url.origin()).then_some(next)
 }
 
-/// Reads the response to a request: one message, or a stream of them.
+/// Reads the response to a request: one message, or a stream.
 async fn answer(response: Response, reader: MessageReader) -> HttpResult<StreamableHttpPostResponse> {
     let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     if response.status().is_success() && is(&response, "text/event-stream") {

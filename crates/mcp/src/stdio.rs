@@ -129,7 +129,7 @@ impl Process {
     }
 }
 
-/// Ends a server and its descendants when dropped: through its warden, which ends all of them once it is not held any
+/// Ends a server and its descendants when dropped: through its warden, which ends them all once it is not held any
 /// more, or by the number of their process group.
 struct ServerProcesses {
     hold: Option<Hold>,

@@ -1,5 +1,5 @@
 //! The process between the daemon and a server that is its child: this same program, started under another name. It
-//! starts the server, adopts orphaned descendants, and ends all of them when the server ends or the daemon lets go:
+//! starts the server, adopts orphaned descendants, and ends them all when the server ends or the daemon lets go:
 //! even if the daemon was killed, and even if they have left the server's process group and session.
 //!
 //! Deliberately absent: confinement of a server. It runs as a program of the operator.

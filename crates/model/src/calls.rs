@@ -70,7 +70,7 @@ impl PartialCalls {
         (!call.is_followed_by(piece)).then_some(at)
     }
 
-    /// Replaces the arguments of a call whose end event repeats all of them.
+    /// Replaces the arguments of a call whose end event repeats them all.
     ///
     /// # Errors
     /// When the arguments are too large.

@@ -73,7 +73,7 @@ pub fn check_corpus(target: &str, check: fn(&[u8])) -> std::io::Result<usize> {
     Ok(files)
 }
 
-/// Returns bytes with some of them changed, removed or repeated. The same seed gives the same mutant.
+/// Returns bytes with some changed, removed or repeated. The same seed gives the same mutant.
 fn mutant(bytes: &[u8], seed: u64) -> Vec<u8> {
     const SIGNS: &[u8] = b"{}[]\":,\\u0dN-\n\r\xff\xed\0 ";
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

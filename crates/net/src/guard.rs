@@ -37,7 +37,7 @@ const HOPS: usize = 5;
 /// Timeout of resolving a name that another service will resolve again.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// User agent, with a URL that tells sites about pudu.
+/// User agent, with a URL that describes pudu to sites.
 const AGENT: &str = concat!(
     "Mozilla/5.0 (compatible; pudu/",
     env!("CARGO_PKG_VERSION"),

@@ -64,8 +64,8 @@ const MAX_PERSONAL: usize = 1024;
 /// Minimum length of a line of a multi-line secret that is hidden on its own, in bytes.
 const MIN_LINE_BYTES: usize = 16;
 
-/// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
-/// somebody later.
+/// Remembers secrets of the configuration for as long as the process lives, because an old one may be repeated
+/// later.
 pub fn remember(secrets: impl IntoIterator<Item = String>) {
     learn(|known| {
         known.configured.extend(secrets.into_iter().flat_map(|secret| spellings(&secret, MIN_SECRET_BYTES)))

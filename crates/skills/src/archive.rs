@@ -21,7 +21,7 @@ pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_ENTRIES: usize = 4096;
 /// Maximum size of the extracted archive, in bytes.
 const MAX_EXTRACTED_BYTES: u64 = 512 * 1024 * 1024;
-/// Maximum size of a `SKILL.md`, in bytes: a request contains all of it.
+/// Maximum size of a `SKILL.md`, in bytes: a request contains the whole file.
 pub(crate) const MAX_SKILL_MD_BYTES: u64 = 128 * 1024;
 /// Maximum compression ratio of an entry above [`HARMLESS`].
 const STEEPEST: u64 = 200;

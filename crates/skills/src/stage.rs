@@ -101,7 +101,7 @@ impl StagingFolder {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         }
-        // Readable and read-only for all users, because the sandbox may run commands as any of them.
+        // Readable and read-only for all users, because the sandbox may run commands as any user.
         let mode = if program { 0o555 } else { 0o444 };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }

@@ -55,7 +55,7 @@ with_title = { $name } ({ $title })
 goal_because = { $verdict }: { $reason }
 goal_cleared = Goal cleared.
 goal_exhausted = The goal is not reached yet, and I have gone on by myself as often as I may. Write to me, and I go on
-goal_failed = The goal is not reached, and I cannot mend what stands in the way
+goal_failed = The goal is not reached, and I cannot remove the obstacle
 goal_long = A goal has { $most } characters at most.
 goal_needs_you = The goal is not reached yet, and I need you for it
 goal_none = No active goal. `/goal` with what you want behind it sets one: I work until it is reached.
@@ -70,9 +70,9 @@ hello =
     Hello, I am pudu. Send me a message to start a conversation.
 
     Type /help for available commands.
-code_invalid = This code is not valid, or not any more. Ask whoever runs this bot for a new one.
+code_invalid = This code is not valid, or not any more. Ask your admin for a new one.
 code_unreadable = I could not look that code up just now. Try again in a moment.
-connect_privately = Please send me that in a private chat: who reads a code could use it.
+connect_privately = Please send me that in a private chat: anyone who reads a code could use it.
 connect_offer = To be one person with yourself on another platform, send me this there, in a private chat, within ten minutes: `/connect { $code }`. You then have one memory, one set of limits and one usage on both. `/connect off` ends that.
 connect_confirm = This makes you one person with { $name } on { $account }: one memory, one set of limits, one usage. What is remembered of you here moves there, and stays there if you part again; your own skills, secrets, conversations and files of here do not move. Do it only if that is you. Confirm it with the button, or by sending `{ $action }`.
 connect_yes = That is me
@@ -81,12 +81,12 @@ joined_already = You are one person already.
 joined_by = { $name } on { $account } is one person with you now, by the code that you asked for. If that is not you, send `/connect off` here.
 parted = Done: here you are a person by yourself again. What was remembered of both stays with the other.
 parted_by = { $name } ended it: here you are a person by yourself again. What was remembered of both stays with them.
-parted_others = Done: whoever came by your code is a person by themselves again. What was remembered of both stays with you.
+parted_others = Done: the person who came by your code is separate from you again. What was remembered of both stays with you.
 parted_already = Here you are a person by yourself.
 connected = Connected: I know you now. Say hello!
 known_already = I know you already. Say hello!
-stranger_by_code = I do not know you yet, so I cannot answer. Ask whoever runs this bot for a code, and send me `/connect CODE`.
-stranger_by_id = I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: { $id }
+stranger_by_code = I do not know you yet, so I cannot answer. Ask your admin for a code, and send me `/connect CODE`.
+stranger_by_id = I do not know you yet, so I cannot answer. Ask your admin to add your id: { $id }
 
 ## /new, /stop, /retry and /compact.
 
@@ -132,14 +132,14 @@ blind_models = { $name } cannot see images, and neither can any other model that
 skill_withheld = The skill `/{ $skill }` is not available to `{ $agent }`. /skills lists those that are.
 skills = Skills:
 skills_none = There are no skills here.
-skills_usage = Begin a message with one of them, and say behind it what you want. I also use them by myself where they fit.
+skills_usage = Begin a message with one of them, and say behind it what you want. I also use them unasked where they fit.
 
 ## /secret.
 
 secret_deleted = Deleted: `{ $name }`.
 secret_kept = Kept: `{ $name }`. Commands of the skills that need it find it in their environment, when you ask for such a skill. The assistant itself never sees it.
 secret_message_gone = I have deleted your message with it.
-secret_message_local = I keep nothing of your message with it. If you typed it in a terminal, it still stands on the screen and in the shell's history: clear both, and use `pudu secret set` there, which takes the value from standard input.
+secret_message_local = I keep nothing of your message with it. If you typed it in a terminal, it is still on the screen and in the shell's history: clear both, and use `pudu secret set` there, which takes the value from standard input.
 secret_message_stays = Your message with it is still here, and I cannot delete it: please do that yourself.
 secret_missing = The skill `/{ $skill }` needs a secret: `{ $name }`. Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
 secret_missing_about = The skill `/{ $skill }` needs a secret: `{ $name }` ({ $about }). Give it to me in a private chat with `/secret set { $name } value`; until then it works without.
@@ -167,13 +167,13 @@ memory_facts =
 memory_empty = Nothing is remembered here yet.
 memory_none = Nothing like that is remembered here.
 memory_usage = /memory lists what is remembered; behind it: search WORDS, add FACT, forget ID, forget all, export (as a file), last (what was used for the last answer), off, on.
-memory_disabled = Memory is switched off here by whoever runs this bot.
+memory_disabled = Your admin has switched memory off here.
 memory_is_off = Memory is off: nothing is learnt and nothing is used. `/memory on` switches it on.
 memory_off = Memory is off: from now on nothing is learnt, and nothing of what is remembered is used. `/memory forget all` deletes it.
 memory_on = Memory is on.
 memory_added = Remembered as `{ $id }`.
 memory_forgotten = Forgotten.
-memory_all_forgotten = All of it is forgotten.
+memory_all_forgotten = Everything is forgotten.
 memory_unknown = There is no fact `{ $id }`. /memory lists them.
 memory_refused = That cannot be remembered: { $why }.
 memory_last =
@@ -240,12 +240,12 @@ budget_short_month = { $whose } for this month has { $left } of { $limit } left,
 budget_short_run = The budget of this run has { $left } of { $limit } left, too little for another answer, so I stop here. Write "go on" and I continue in a new one.
 budget_scant_day = { $whose } for today does not suffice for another answer. It opens again at 00:00 UTC.
 budget_scant_month = { $whose } for this month does not suffice for another answer. It opens again on the first, at 00:00 UTC.
-budget_small_day = { $whose } for today is { $limit } in all, and this answer needs about { $needs }. To wait does not help: /new starts a shorter conversation, and whoever runs this bot can raise the limit ({ $key }).
-budget_small_month = { $whose } for this month is { $limit } in all, and this answer needs about { $needs }. To wait does not help: /new starts a shorter conversation, and whoever runs this bot can raise the limit ({ $key }).
-budget_small_run = The budget of this run is { $limit } in all, and this answer needs about { $needs }. To wait does not help: /new starts a shorter conversation, and whoever runs this bot can raise the limit ({ $key }).
-budget_busy = { $whose } is not used up, but calls under way may spend all that is left of it. Please try again in some minutes.
-budget_near_day = { $whose } for today is { $percent } % used. It begins anew at 00:00 UTC.
-budget_near_month = { $whose } for this month is { $percent } % used. It begins anew on the first, at 00:00 UTC.
+budget_small_day = { $whose } for today is { $limit } in all, and this answer needs about { $needs }. To wait does not help: /new starts a shorter conversation, and your admin can raise the limit ({ $key }).
+budget_small_month = { $whose } for this month is { $limit } in all, and this answer needs about { $needs }. To wait does not help: /new starts a shorter conversation, and your admin can raise the limit ({ $key }).
+budget_small_run = The budget of this run is { $limit } in all, and this answer needs about { $needs }. To wait does not help: /new starts a shorter conversation, and your admin can raise the limit ({ $key }).
+budget_busy = { $whose } is not used up, but calls under way may spend the rest. Please try again in some minutes.
+budget_near_day = { $whose } for today is { $percent } % used. It resets at 00:00 UTC.
+budget_near_month = { $whose } for this month is { $percent } % used. It resets on the first, at 00:00 UTC.
 budget_cheaper = From here on { $model } answers.
 budget_cheaper_now = What is left is too little for the other model, so { $model } answers.
 budget_lines = Budgets:
@@ -290,7 +290,7 @@ agent_being_made = { $name } (being made)
 agent_broken = The agent `{ $name }` cannot be used: { $why }.
 agent_broken_line = `{ $name }` answers nobody: { $why }
 agent_exists = There is an agent `{ $name }` already.
-agent_fixed = Who answers here is fixed by whoever runs this bot.
+agent_fixed = Your admin has fixed the agent that answers here.
 agent_here = ← answers here
 agent_in_making = `{ $name }` is being made here
 agent_lead = the usual one
@@ -299,7 +299,7 @@ agent_name_odd = `{ $name }` cannot be the name of an agent: it is made of lette
 agent_name_taken = `{ $name }` cannot be the name of an agent: it means something else already.
 agent_not_made_here = Only the people who run this bot make agents here.
 agent_unknown = There is no agent `{ $name }`.
-agent_unreadable = The agent could not be read just now. Whoever runs this bot finds the reason in the log.
+agent_unreadable = The agent could not be read just now. Your admin finds the reason in the log.
 agents = Agents:
 agents_full = There are { $most } agents already; remove one first.
 agents_listed = /agent lists those there are.
@@ -319,8 +319,8 @@ choice_made = ✅ { $name } chose: { $label }
 
 ## Approvals.
 
-approval_by_others = (Only those whom whoever runs this bot named decide that.)
-approval_in_file = (All of it comes beside this question, as a file where this chat takes one: read it first. Nobody can approve it before it is here.)
+approval_by_others = (Only the approvers that your admin named decide that.)
+approval_in_file = (The whole request comes beside this question, as a file where this chat takes one: read it first. Nobody can approve it before it is here.)
 approval_late = That was decided already.
 approval_not_yours = Somebody else has to decide that.
 approval_over = That is over.
@@ -333,7 +333,7 @@ approved_somehow = ✅ Somebody approved { $request }
 asked_whole = 📄 This is all of what I ask for.
 asked_whole_link = It can be read [here]({ $link }), too.
 denied = ⛔ { $by } did not allow { $request }
-nobody_asked = ⛔ { $request } was not done. Only those whom whoever runs this bot named may allow it, and they do not see this chat: ask for it in a group with one of them.
+nobody_asked = ⛔ { $request } was not done. Only the approvers that your admin named may allow it, and they do not see this chat: ask for it in a group with one of them.
 
 ## A run at work.
 
@@ -371,30 +371,30 @@ end_too_late = I was away for too long to answer this in time. Ask again if it s
 ## Why a run failed.
 
 failed_auth = The model's provider refused the key. Please tell your admin: the reason is in the log.
-failed_broken = Something in me broke while I answered. Whoever runs this bot finds it in the log.
+failed_broken = Something in me broke while I answered. Your admin finds it in the log.
 failed_busy = The model is busy, and waiting did not help. Try again in a moment, or choose another model with /models.
 failed_busy_long = The model is busy. Try again in { $minutes } minutes, or choose another model with /models.
 failed_filtered = The provider's content filter refused this. Say it in other words, or leave out what it may have taken offence at.
 failed_only_media = The model answered with an image or another file alone, and I cannot pass those on. Ask for words, or choose another model with /models.
-failed_only_thought = The model's thinking used up all that one answer may have, so nothing was left to say. Ask for less at once; whoever runs this bot may raise the model's `max_tokens` or let it think less.
+failed_only_thought = The model's thinking used up all that one answer may have, so nothing was left to say. Ask for less at once; your admin may raise the model's `max_tokens` or let it think less.
 failed_silent = The model said nothing, also when asked again. Try again, or choose another model with /models.
 failed_garbled = The model's answer could not be read. Try again.
 failed_history = What was said before could not be read, so I cannot answer. Send it again later.
 failed_no_api = There is no model where I look for it. Please tell your admin: the model's `base_url` is wrong, which often ends in /v1; `pudu doctor` looks at it.
-failed_no_model = No model is configured. Whoever runs this bot has to name one.
+failed_no_model = No model is configured. Please ask your admin to add one.
 failed_quota = The model's account has no credit left. Please tell your admin, or choose another model with /models.
 failed_rejected = The model's provider did not accept the request, and asking again does not help. Please tell your admin: the log has the reason, which is often in the model's settings.
 failed_too_long = This conversation has become too long for the model. /new starts a fresh one.
-failed_unheard = What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.
+failed_unheard = What you said could not be stored. Send it again; your admin finds the reason in the log.
 failed_unknown_model = The model's provider does not know this model. /models lists those to choose from; please tell your admin that its name is wrong.
 failed_unreachable = The model cannot be reached. Try again in a moment, or choose another model with /models.
 failed_provider = The model's provider failed ({ $status }). Try again in a moment, or choose another model with /models.
 failed_cut = The connection to the model broke off. Try again in a moment, or choose another model with /models.
-failed_unstored = What was said could not be stored. Whoever runs this bot finds the reason in its log.
+failed_unstored = What was said could not be stored. Your admin finds the reason in the log.
 
 ## Files that people send.
 
-fetch_broken = ⚠️ `{ $name }` could not be kept here. Whoever runs this bot finds the reason in the log.
+fetch_broken = ⚠️ `{ $name }` could not be kept here. Your admin finds the reason in the log.
 fetch_refused = ⚠️ `{ $name }` could not be fetched: the platform refused it ({ $why }).
 fetch_stopped = ⚠️ `{ $name }` was not fetched: stopped.
 fetch_too_large = ⚠️ `{ $name }` could not be fetched: it is larger than { $limit }.

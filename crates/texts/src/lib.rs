@@ -17,7 +17,7 @@ pub enum Language {
     /// English, the default for languages without a catalogue.
     #[default]
     English,
-    /// Simplified Chinese, also for readers of Traditional Chinese, who understand it better than English.
+    /// Simplified Chinese, also for readers of Traditional Chinese: they understand it better than English.
     Chinese,
 }
 

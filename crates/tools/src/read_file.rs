@@ -1,4 +1,4 @@
-//! Reads a text file, or some lines of it. An image is shown.
+//! Reads a text file, or some of its lines. An image is shown.
 
 use crate::{
     line_ends::unify,

@@ -1,7 +1,7 @@
 //! The tools with network access: `web_search`, `web_fetch`, `image_search`, each by one of several providers, one file
 //! per provider.
 //!
-//! Three rules hold for all of them. Addresses chosen by the model or a page are fetched through the guard of
+//! Three rules hold for all. Addresses chosen by the model or a page are fetched through the guard of
 //! `pudu-net` (`own.rs`), or at least checked by it before a provider gets them; only a provider's own endpoint, which
 //! the operator configured, is trusted. Results are foreign text: they are sanitized and framed (`foreign.rs`). Errors
 //! let the model continue, and never contain the operator's keys (`exchange.rs`).

@@ -6,7 +6,7 @@
 use super::{markdown::settled, wire::TranscriptLine};
 use std::collections::HashMap;
 
-/// The answers that grow, each with what was printed of it.
+/// The growing answers, each with its printed part.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     printed: HashMap<String, String>,
@@ -22,7 +22,7 @@ pub(super) struct AnswerStep {
 }
 
 impl Flow {
-    /// Takes the newest view of an answer. A text that is not what was printed and more of it begins anew.
+    /// Takes the newest view of an answer. A text that does not continue the printed part is printed in full.
     pub(super) fn step(&mut self, line: &TranscriptLine) -> AnswerStep {
         let before = self.printed.get(&line.id).map_or("", String::as_str);
         let before = if line.text.starts_with(before) { before.len() } else { 0 };

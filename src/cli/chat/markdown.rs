@@ -82,12 +82,12 @@ fn flowing(out: &mut Vec<String>, rich: &Rich, line: &str, at: usize, layout: La
         .any(|span| span.style == Style::Quote && span.range.start <= at && at < span.range.end);
     let mark = if quoted { layout.paint.text(TextLook::DIM, "▎ ") } else { String::new() };
     let room = layout.width.saturating_sub(if quoted { 2 } else { 0 }).max(1);
-    let parts = wrap(&looks(rich, line, at), room, hanging(line).min(room / 2));
+    let parts = wrap(&styled_chars(rich, line, at), room, hanging(line).min(room / 2));
     out.extend(parts.iter().map(|part| format!("{mark}{}", write(part, layout.paint))));
 }
 
 /// Gives each character of a line its look, and each link its target.
-fn looks(rich: &Rich, line: &str, at: usize) -> Vec<StyledChar> {
+fn styled_chars(rich: &Rich, line: &str, at: usize) -> Vec<StyledChar> {
     let (start, end) = (at, at + line.len());
     let inside = |edge: &usize| start < *edge && *edge < end;
     let edges = rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]);
@@ -140,8 +140,8 @@ fn hanging(line: &str) -> usize {
     if number || bullet { spaces + marker.chars().count() + 1 } else { spaces }
 }
 
-/// Returns how much of a growing text is final: everything before its last block, as far as whole lines
-/// tell. What comes later can still change the last block, but none before it.
+/// Returns the length of the final part of a growing text: everything before the last block of its whole lines. Later
+/// text can change only that block.
 pub(super) fn settled(text: &str) -> usize {
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
     let known = text.get(..whole).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The one message of a command line: the question, what is in the files, and what comes through a pipe.
+//! The message of a command line: the question, the contents of files, and the input of a pipe.
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FileType, fstat};
@@ -14,7 +14,7 @@ use std::{
 
 /// The daemon takes no longer message, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 256 * 1024;
-/// After so long a person is told that standard input is read.
+/// Time after which a notice says that standard input is read.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 /// The name of standard input among files.
 const STDIN: &str = "-";
@@ -60,8 +60,7 @@ impl Notice {
     }
 }
 
-/// Returns whether somebody feeds a program by its input: a pipe or a file, and neither a terminal nor
-/// `/dev/null`.
+/// Returns whether an input is a pipe or a file, and neither a terminal nor `/dev/null`.
 fn is_fed(input: impl AsFd) -> bool {
     let kind = fstat(input).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))

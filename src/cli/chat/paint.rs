@@ -66,7 +66,7 @@ impl Paint {
     }
 }
 
-/// Takes out what a terminal would obey instead of show.
+/// Removes the characters that a terminal obeys instead of showing.
 pub(super) fn tame(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

@@ -1,8 +1,7 @@
-//! The chat for programs: one message is said, and its answer goes out as it was written. What others said before and
-//! how it is answered is not heard: a program takes the first answer for its own. What failed goes to standard error
-//! instead, and is told by the exit code. A program presses no buttons: what waits for a decision is told there too,
-//! for a person to decide elsewhere. Ctrl-C stops the answer where it is made, and not this program alone; so do a
-//! terminal that closes and `kill`.
+//! The chat for programs: it sends one message and prints the answer without styles. Earlier messages and their answers
+//! are ignored, because a program takes the first answer for its own. Failures go to standard error and set the exit
+//! code. A program presses no buttons, so a pending decision is also printed there, for a person to decide elsewhere.
+//! Ctrl-C, a terminal that closes and `kill` stop the run in the daemon, not only this program.
 
 use super::{
     ChatEnd,
@@ -20,10 +19,10 @@ use std::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Said of what a program cannot decide.
+/// Notice below a question that a program cannot decide.
 const WAITS: &str = "This waits for a person, who can decide it with `pudu chat` (and the same --name) at a terminal \
                      while a daemon runs. It is denied if nobody does in time.";
-/// A daemon that was told to stop has stopped within this time.
+/// Timeout for the daemon to stop a run.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends a message and writes the answers.
@@ -34,7 +33,7 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
         post: PendingPosts::new(wire),
         talk: ChatTranscript::default(),
         lost: false,
-        told: Vec::new(),
+        printed: Vec::new(),
     };
     let answers = tokio::select! {
         answers = pipe.say(text) => answers?,
@@ -94,14 +93,14 @@ impl EndSignals {
     }
 }
 
-/// Returns whether whoever started this program wants it to outlive the terminal.
+/// Returns whether this program was started to outlive the terminal.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// An answer as it goes out.
+/// An answer to print.
 struct PipedAnswer {
     text: String,
     failed: bool,
@@ -112,16 +111,16 @@ struct Pipe {
     post: PendingPosts,
     talk: ChatTranscript,
     lost: bool,
-    /// The choices of the decision that was told last.
-    told: Vec<Choice>,
+    /// The choices of the decision that was printed last.
+    printed: Vec<Choice>,
 }
 
 impl Pipe {
-    /// Waits until it is known what was said before.
+    /// Waits for the earlier messages.
     async fn begin(&mut self) -> Result<()> {
         while !self.talk.has_begun() {
             let news = self.news.next().await;
-            self.hear(news)?;
+            self.on_news(news)?;
         }
         self.talk.set_apart();
         Ok(())
@@ -133,11 +132,11 @@ impl Pipe {
         if self.post.take(Act::Say(text)).is_err() {
             bail!("too much waits to be sent");
         }
-        self.talk.said();
+        self.talk.expect_answer();
         self.listen().await
     }
 
-    /// Stops what answers, as the button below it does; tells whether nothing is at work any more.
+    /// Stops the run, as its button does; returns whether nothing is running any more.
     async fn stop(&mut self) -> bool {
         if !self.talk.busy() {
             return true;
@@ -146,35 +145,35 @@ impl Pipe {
             && matches!(tokio::time::timeout(STOP_TIMEOUT, self.listen()).await, Ok(Ok(_)))
     }
 
-    /// Listens until nothing is awaited any more.
+    /// Collects the answers until none is awaited any more.
     async fn listen(&mut self) -> Result<Vec<PipedAnswer>> {
         let mut answers = Vec::new();
         while self.talk.busy() {
             tokio::select! {
-                news = self.news.next() => answers.extend(self.hear(news)?),
+                news = self.news.next() => answers.extend(self.on_news(news)?),
                 report = self.post.next() => match report {
                     PostReport::Taken => {}
                     PostReport::Delayed(reason) => eprintln!("{reason}; trying again…"),
                     PostReport::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
             }
-            self.tell_decision();
+            self.print_decision();
         }
         Ok(answers)
     }
 
     /// Prints, once, the question that waits for a decision.
-    fn tell_decision(&mut self) {
+    fn print_decision(&mut self) {
         let Some((line, choices)) = self.talk.decision() else { return };
-        if choices != self.told {
-            // From its sign on, all of it: what is asked may have paragraphs.
+        if choices != self.printed {
+            // The whole question from its sign on, because it may have paragraphs.
             let question = line.text.find('🔐').and_then(|at| line.text.get(at..)).unwrap_or(&line.text);
             eprintln!("{question}\n{WAITS}");
-            self.told = choices;
+            self.printed = choices;
         }
     }
 
-    fn hear(&mut self, news: Option<ChatNews>) -> Result<Option<PipedAnswer>> {
+    fn on_news(&mut self, news: Option<ChatNews>) -> Result<Option<PipedAnswer>> {
         match news {
             Some(ChatNews::Begun(lines)) => {
                 self.lost = false;
@@ -197,7 +196,7 @@ impl Pipe {
     }
 }
 
-/// Writes an answer and where its files are.
+/// Returns an answer with the places of its files.
 fn written(line: &TranscriptLine) -> PipedAnswer {
     let place = |file: &LineFile| format!("\n{}: {}", file.name, file.place);
     let files: String = line.files.iter().map(place).collect();

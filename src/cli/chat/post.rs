@@ -37,7 +37,7 @@ impl PendingPosts {
         Self { wire, waiting: VecDeque::new(), underway: None, failures: 0 }
     }
 
-    /// Takes what a person does; gives it back when too much waits already.
+    /// Queues an action of a person; returns it if the queue is full.
     pub(super) fn take(&mut self, act: Act) -> Result<(), Act> {
         if self.waiting.len() >= MAX_PENDING_MESSAGES {
             return Err(act);
@@ -47,8 +47,7 @@ impl PendingPosts {
         Ok(())
     }
 
-    /// Sends until there is something to tell; for ever if there is nothing to send. May be dropped and
-    /// called again.
+    /// Sends until there is something to report; pending if there is nothing to send. Cancel-safe.
     pub(super) async fn next(&mut self) -> PostReport {
         loop {
             if self.underway.is_none() {
@@ -102,7 +101,7 @@ mod tests {
     use futures_util::stream::{self, BoxStream, StreamExt};
     use std::sync::Mutex;
 
-    /// A wire that answers as told and keeps what it was sent.
+    /// A wire with prepared answers that records the sent letters.
     struct FakeWire {
         answers: Mutex<VecDeque<Result<(), Unsent>>>,
         sent: Mutex<Vec<Letter>>,

@@ -1,7 +1,6 @@
 //! The line that a person types into, edited by rustyline on a thread of its own.
 //!
-//! While it is open, what is printed goes above it. Ctrl-C stops what is at work and otherwise clears the
-//! line; Ctrl-D leaves.
+//! While it is open, output is printed above it. Ctrl-C stops the run and otherwise clears the line; Ctrl-D leaves.
 
 use super::{
     paint::{Paint, TextLook},
@@ -28,7 +27,7 @@ use std::{
 use tokio::sync::mpsc;
 
 const MARK: &str = "› ";
-/// So many lines of history are kept.
+/// Number of lines in the history.
 const HISTORY: usize = 1000;
 
 /// Input of a person at the prompt.
@@ -36,7 +35,7 @@ const HISTORY: usize = 1000;
 pub(super) enum Typed {
     /// Sent a line.
     Line(String),
-    /// Asked to stop what is at work.
+    /// Asked to stop the run.
     Stop,
     /// Wants to leave.
     Leave,
@@ -66,7 +65,7 @@ impl LinePrompt {
         editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(stop)));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         let printer = Box::new(editor.create_external_printer()?);
-        // It ends with its channel; a line that nobody finishes ends with the process.
+        // It ends with its channel; an unfinished line ends with the process.
         tokio::task::spawn_blocking(move || read(editor, asked, &tell, history.as_deref()));
         Ok(Self { ask, typed, printer, busy, open: false })
     }
@@ -86,14 +85,14 @@ impl LinePrompt {
         self.busy.store(busy, Ordering::Relaxed);
     }
 
-    /// Waits for what the person does. May be dropped and called again.
+    /// Waits for the next input of the person. Cancel-safe.
     pub(super) async fn next(&mut self) -> Typed {
         let typed = self.typed.recv().await.unwrap_or(Typed::Leave);
         self.open = self.open && typed == Typed::Stop;
         typed
     }
 
-    /// Prints lines above what is being typed.
+    /// Prints lines above the line that is being typed.
     pub(super) fn print(&mut self, lines: &[String]) -> rustyline::Result<()> {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         if text.is_empty() { Ok(()) } else { self.printer.print(text) }
@@ -120,7 +119,7 @@ fn editor(
     Ok(editor)
 }
 
-/// Reads lines as long as somebody asks for them.
+/// Reads a line for each request, until the channel closes.
 fn read<H: History>(
     mut editor: Editor<CommandCompleter, H>,
     mut asked: mpsc::Receiver<String>,
@@ -160,7 +159,7 @@ struct Stop {
 impl ConditionalEventHandler for Stop {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
         if self.busy.load(Ordering::Relaxed) {
-            // If the box is full, the wish is in it already.
+            // If the channel is full, it already contains the request.
             self.tell.try_send(Typed::Stop).ok();
             return Some(Cmd::Noop);
         }
@@ -192,7 +191,7 @@ impl CommandCompleter {
     }
 }
 
-/// A hint: what is shown, and how much of it would be typed.
+/// A hint: its text, and the length of the part that would be typed.
 struct Suggestion {
     shown: String,
     rest: usize,
@@ -240,25 +239,25 @@ impl Highlighter for CommandCompleter {
 }
 
 impl Validator for CommandCompleter {
-    /// A line that ends with a backslash goes on in the next one.
+    /// A line that ends with a backslash continues in the next one.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match goes_on(line.input()) {
+        Ok(match is_continued(line.input()) {
             true => ValidationResult::Incomplete,
             false => ValidationResult::Valid(None),
         })
     }
 }
 
-fn goes_on(text: &str) -> bool {
+fn is_continued(text: &str) -> bool {
     let backslashes = text.chars().rev().take_while(|c| *c == '\\').count();
     backslashes % 2 == 1
 }
 
-/// Takes away the backslashes that only said that a line goes on.
+/// Removes the backslashes that continue a line.
 fn whole(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let last = lines.len() - 1;
-    let line = |(at, line): (usize, &&str)| match at < last && goes_on(line) {
+    let line = |(at, line): (usize, &&str)| match at < last && is_continued(line) {
         true => line.strip_suffix('\\').unwrap_or(line).to_owned(),
         false => (*line).to_owned(),
     };
@@ -271,7 +270,7 @@ impl Helper for CommandCompleter {}
 mod tests {
     use super::*;
 
-    fn words() -> CommandCompleter {
+    fn completer() -> CommandCompleter {
         let entry = |name: &str, argument: &str| CommandEntry {
             name: name.into(),
             argument: argument.into(),
@@ -285,9 +284,9 @@ mod tests {
 
     #[test]
     fn a_slash_is_explained_and_completed() {
-        let words = words();
+        let completer = completer();
         let check = |line: &str, shown: Option<&str>, typed: Option<&str>| {
-            let hint = words.suggestion(line);
+            let hint = completer.suggestion(line);
             let typed_by_hint = hint.as_ref().and_then(|hint| hint.completion());
             assert_eq!((hint.as_ref().map(|hint| hint.display()), typed_by_hint), (shown, typed), "{line:?}");
         };
@@ -302,10 +301,10 @@ mod tests {
 
     #[test]
     fn tab_offers_what_fits() {
-        let words = words();
+        let completer = completer();
         let check = |line: &str, expect: &[&str]| {
             let history = DefaultHistory::new();
-            let (at, pairs) = words.complete(line, line.len(), &Context::new(&history)).unwrap();
+            let (at, pairs) = completer.complete(line, line.len(), &Context::new(&history)).unwrap();
             let offered: Vec<&str> = pairs.iter().map(|pair| pair.replacement.as_str()).collect();
             assert_eq!((at, offered.as_slice()), (0, expect), "{line:?}");
         };

@@ -6,13 +6,13 @@
 use super::wrap::clip;
 use std::io::{self, Write};
 
-/// Gives the window the name back that it had.
+/// Restores the previous title of the window.
 const OLD_TITLE: &str = "\x1b[23;2t";
 
 /// The lower end of the terminal.
 pub(super) struct Screen<W> {
     out: W,
-    /// The changing lines as they stand there; the cursor is behind the last.
+    /// The changing lines on the terminal; the cursor is behind the last.
     drawn: Vec<String>,
     entitled: bool,
 }
@@ -22,7 +22,7 @@ impl<W: Write> Screen<W> {
         Self { out, drawn: Vec::new(), entitled: false }
     }
 
-    /// Shows the changing lines anew, in a terminal of so many columns and rows.
+    /// Redraws the changing lines, in a terminal of this size.
     pub(super) fn draw(&mut self, lines: &[String], (columns, rows): (usize, usize)) -> io::Result<()> {
         let surplus = lines.len().saturating_sub(rows.saturating_sub(1).max(1));
         let lines: Vec<String> = lines.iter().skip(surplus).map(|line| fit(line, columns)).collect();
@@ -82,7 +82,7 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// Cuts a line that would wrap: what is drawn must take the lines that it is counted for.
+/// Cuts a line that would wrap, because each drawn line must take one row.
 fn fit(line: &str, columns: usize) -> String {
     if line.contains('\x1b') { clip_styled(line, columns) } else { clip(line, columns) }
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     /// Returns the rows that a terminal shows of some bytes: enough of one to follow this module.
-    fn shown(bytes: &[u8]) -> Vec<String> {
+    fn visible_lines(bytes: &[u8]) -> Vec<String> {
         let (mut rows, mut row, mut column) = (vec![Vec::new()], 0_usize, 0_usize);
         let mut chars = std::str::from_utf8(bytes).unwrap().chars();
         while let Some(c) = chars.next() {
@@ -166,14 +166,14 @@ mod tests {
         screen.draw(&lines(&["x", "status"]), (20, 10)).unwrap();
         screen.clear().unwrap();
         screen.print(&lines(&["end"])).unwrap();
-        assert_eq!(shown(&bytes), ["growing", "", "end", ""]);
+        assert_eq!(visible_lines(&bytes), ["growing", "", "end", ""]);
     }
 
     #[test]
     fn what_changes_never_takes_more_room_than_there_is() {
         let mut bytes = Vec::new();
         Screen::new(&mut bytes).draw(&lines(&["1", "2", "3", "\x1b[1m45678\x1b[0m"]), (3, 3)).unwrap();
-        assert_eq!(shown(&bytes), ["3", "456"]);
+        assert_eq!(visible_lines(&bytes), ["3", "456"]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The chat for a person at a terminal.
 //!
-//! It has two modes. *Watching*: an answer grows above a status line, keys are not read. *Typing*:
-//! the prompt is open, and what is complete of an answer is printed above it. The first key that is typed
-//! while watching opens the prompt and becomes its first letter; sending goes back to watching.
+//! It has two modes. *Watching*: an answer grows above a status line, keys are not read. *Typing*: the prompt is open,
+//! and the complete part of an answer is printed above it. The first key that is typed while watching opens the prompt
+//! and becomes its first letter; sending goes back to watching.
 
 use super::{
     diff,
@@ -35,7 +35,7 @@ const FRAME: Duration = Duration::from_millis(80);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Longer lines are hard to read.
 const WIDEST: usize = 100;
-/// So many lines of the past are shown at the start.
+/// Number of lines of the past that are shown at the start.
 const PAST: usize = 12;
 
 /// A person at a terminal.
@@ -192,7 +192,7 @@ impl TerminalSession {
         self.note(TextLook::DIM, step)
     }
 
-    /// Prints for good what waits for a decision: what is typed next may be one.
+    /// Prints the question that waits for a decision for good, because the next line may decide it.
     fn offer(&mut self) -> Result<()> {
         let Some((line, choices)) = self.talk.decision() else { return Ok(()) };
         if choices == self.offered {
@@ -238,7 +238,7 @@ impl TerminalSession {
         self.print(&shown)
     }
 
-    /// Prints what is left of an answer, its files and its choices.
+    /// Prints the rest of an answer, its files and its choices.
     fn finish(&mut self, line: &TranscriptLine) -> Result<()> {
         self.step = None;
         let step = self.flow.step(line);
@@ -263,7 +263,7 @@ impl TerminalSession {
                 self.note(TextLook::WARN, &format!("not sent yet: {reason}; trying again…"))
             }
             PostReport::Refused(act, reason) => {
-                self.talk.unsaid();
+                self.talk.cancel_answer();
                 self.note(TextLook::WARN, &format!("not sent: {reason}"))?;
                 if let Act::Say(text) = act {
                     self.draft = text;
@@ -285,9 +285,9 @@ impl TerminalSession {
         let choices = deciding.unwrap_or(below);
         let number =
             text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
-        // A decision is answered by the work that goes on.
+        // A decision gets no answer of its own: its run continues.
         if !decides || number.is_none() {
-            self.talk.said();
+            self.talk.expect_answer();
         }
         let act = match number {
             Some(choice) => Act::Choose(choice.action),
@@ -301,10 +301,10 @@ impl TerminalSession {
         Ok(())
     }
 
-    /// Stops what is at work, as the button below it would.
+    /// Stops the run, as its button does.
     fn stop(&mut self) {
         if self.talk.busy() {
-            // If too much waits to be sent, the daemon cannot be told in any case.
+            // If the queue is full, the daemon cannot be reached in any case.
             self.post.take(Act::Choose(STOP.to_owned())).ok();
         }
     }
@@ -336,7 +336,7 @@ impl TerminalSession {
         if self.watching.is_some() { self.draw() } else { Ok(()) }
     }
 
-    /// Draws what still changes: the growing end of the answer and what the agent does.
+    /// Draws the changing lines: the growing end of the answer and the agent's activity.
     fn draw(&mut self) -> Result<()> {
         self.frame += 1;
         let mut lines = Vec::new();

@@ -88,13 +88,13 @@ impl ChatTranscript {
         !self.open.is_empty() || self.awaited > 0
     }
 
-    /// Notes that something was said that wants an answer.
-    pub(super) fn said(&mut self) {
+    /// Counts a message that gets an answer.
+    pub(super) fn expect_answer(&mut self) {
         self.awaited += 1;
     }
 
-    /// Notes that a message gets no answer.
-    pub(super) fn unsaid(&mut self) {
+    /// Uncounts a message that gets no answer.
+    pub(super) fn cancel_answer(&mut self) {
         self.awaited = self.awaited.saturating_sub(1);
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     fn the_past_is_not_new_and_each_answer_is_new_once() {
         let mut talk = ChatTranscript::default();
         talk.begin(vec![TranscriptLine::by_person("q", "q"), pudu("1", "old", true)]);
-        talk.said();
+        talk.expect_answer();
         assert!(talk.busy());
         assert_eq!(talk.take(TranscriptLine::by_person("q2", "q2")), None);
         assert_eq!(talk.take(pudu("2", "ne", false)), None);
@@ -129,16 +129,16 @@ mod tests {
     fn each_message_has_an_answer_of_its_own() {
         let mut talk = ChatTranscript::default();
         talk.begin(vec![]);
-        talk.said();
+        talk.expect_answer();
         talk.take(pudu("1", "", false));
-        talk.said();
+        talk.expect_answer();
         talk.take(pudu("2", "", false));
         assert_eq!(text(talk.take(pudu("1", "one", true))), Some("one".to_owned()));
         assert!(talk.busy());
         assert_eq!(text(talk.take(pudu("2", "two", true))), Some("two".to_owned()));
         assert!(!talk.busy());
-        talk.said();
-        talk.unsaid();
+        talk.expect_answer();
+        talk.cancel_answer();
         assert!(!talk.busy());
     }
 
@@ -167,7 +167,7 @@ mod tests {
         talk.begin(vec![TranscriptLine::by_person("q", "theirs"), pudu("1", "old", false)]);
         talk.set_apart();
         assert!(!talk.busy());
-        talk.said();
+        talk.expect_answer();
         assert_eq!(talk.take(pudu("1", "older", false)), None);
         assert_eq!(talk.take(pudu("1", "oldest", true)), None);
         assert!(talk.busy());

@@ -19,7 +19,7 @@ pub(super) fn size() -> (usize, usize) {
     }
 }
 
-/// Returns whether a key was typed that nobody has read.
+/// Returns whether a typed key is unread.
 pub(super) fn key_waits() -> bool {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];

@@ -297,7 +297,7 @@ async fn kept(shared: &Shared, thread: &str, path: &str) -> Option<String> {
 /// Returns the lines of a page of messages. The words of the runs that still work come with their views.
 fn past(page: &Value, open: &[String]) -> Vec<TranscriptLine> {
     let line = |row: &Value| {
-        let (message, text) = (&row["content"], words(&row["content"]["content"]));
+        let (message, text) = (&row["content"], text_of(&row["content"]["content"]));
         let id = message["id"].as_str().unwrap_or_default();
         match message["type"].as_str()? {
             "human" => Some(TranscriptLine::by_person(id, &text)),
@@ -310,7 +310,7 @@ fn past(page: &Value, open: &[String]) -> Vec<TranscriptLine> {
 }
 
 /// Returns the text of a message's content.
-fn words(content: &Value) -> String {
+fn text_of(content: &Value) -> String {
     match content {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         text => text.as_str().unwrap_or_default().to_owned(),

@@ -80,7 +80,7 @@ pub(super) fn inside(root: &Path, name: &str) -> Result<PathBuf, AgentError> {
     Ok(folder)
 }
 
-/// Creates a folder with files: first under a temporary name, so that no reader sees a part of it.
+/// Creates a folder with files: first under a temporary name, so that no reader sees an incomplete one.
 pub(super) fn create(root: &Path, name: &str, files: &[AgentFile]) -> Result<(), AgentError> {
     let aside = temporary_path(root);
     let make = || {

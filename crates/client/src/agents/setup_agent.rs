@@ -27,8 +27,8 @@ pub(crate) struct SetupLead {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct LeadArgs {
-    /// Character of the agent, in Markdown, addressed to it: for whom it is, how it works and speaks, what it does not
-    /// do. It stands in its system prompt.
+    /// Character of the agent, in Markdown, addressed to it: its users, its way of working and speaking, and its
+    /// limits. It becomes part of its system prompt.
     soul: String,
 }
 
@@ -52,8 +52,8 @@ impl TypedTool for SetupLead {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// Identity of the agent, in Markdown, addressed to it: what it is for, how it works and speaks, what it
-    /// does not do. It stands in its system prompt.
+    /// Identity of the agent, in Markdown, addressed to it: its purpose, its way of working and speaking, and its
+    /// limits. It becomes part of its system prompt.
     soul: String,
     /// Purpose of the agent, in one line for the people who choose among agents.
     description: String,

@@ -36,7 +36,7 @@ pub(crate) struct AgentOptions {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// The whole new soul, in Markdown: who you are, how you work and speak, what you do not do.
+    /// The whole new soul, in Markdown: your identity, your way of working and speaking, and your limits.
     soul: Option<String>,
     /// Your purpose, in one line for the people who choose among agents.
     description: Option<String>,

@@ -25,7 +25,7 @@ const SHARED_MEMORY: i64 = 2 << 30;
 /// Returns a fingerprint of a container's specification, without the published port of its API. A container with
 /// another fingerprint has to be replaced.
 pub(super) fn order(settings: &DockerSettings, order: &Order, facts: &Facts) -> String {
-    // Values that cannot be written as JSON are not part of it.
+    // The fingerprint omits values that cannot be written as JSON.
     let body = serde_json::to_value(container_spec(settings, order, facts, 0)).unwrap_or_default();
     let mut text = String::new();
     write(&body, &mut text);

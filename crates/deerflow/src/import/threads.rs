@@ -343,7 +343,7 @@ fn turns(thread: &ImportedThread) -> impl Iterator<Item = RecallEntry> {
     })
 }
 
-/// Returns the ID of the last message in updates: DeerFlow's memory has processed all of them.
+/// Returns the ID of the last message in updates: DeerFlow's memory has processed them all.
 fn last_message(updates: &[Update]) -> Option<MessageId> {
     updates.iter().rev().find_map(|update| match update {
         Update::Message(message) => Some(message.id().clone()),

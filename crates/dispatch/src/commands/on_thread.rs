@@ -28,11 +28,11 @@ pub struct ThreadCaller {
     pub thread: ThreadId,
     /// The user.
     pub user: UserId,
-    /// Whether the user may change what all users share.
+    /// Whether the user may change shared settings.
     pub is_admin: bool,
     /// Language of the answer.
     pub language: Language,
-    /// The account whose rules hold, except that only administrators change what all users share.
+    /// The account whose rules hold, except that only administrators change shared settings.
     pub account: Arc<Account>,
 }
 

@@ -34,12 +34,12 @@ pub(crate) async fn list(
         tracing::error!(%error, "failed to read audit");
         ApiError::internal("that could not be read just now")
     })?;
-    let entries: Vec<Value> = entries.iter().map(|entry| told(entry, &names)).collect();
+    let entries: Vec<Value> = entries.iter().map(|entry| to_json(entry, &names)).collect();
     Ok(Json(json!({ "deeds": entries })))
 }
 
 /// Writes an audit entry in the API's format.
-pub fn told(entry: &AuditEntry, names: &PeopleNames) -> Value {
+pub fn to_json(entry: &AuditEntry, names: &PeopleNames) -> Value {
     let killed = entry.code.and_then(killed);
     json!({
         "at": clock::text(entry.at),

@@ -35,5 +35,5 @@ pub(crate) async fn restart(
         let status = if known { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::NOT_FOUND };
         ApiError::new(status, scrub::hide(&format!("{error:#}")))
     })?;
-    Ok(Json(Confirmation::of(format!("Channel {name} restarted"))))
+    Ok(Json(Confirmation::with_message(format!("Channel {name} restarted"))))
 }

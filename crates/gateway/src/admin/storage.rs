@@ -23,7 +23,7 @@ const WRONG_LIMIT: &str = "limit is 1 to 1000";
 pub(crate) async fn show(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
     let rules = gateway.config().retention.clone();
     let usage = gateway.storage().usage(&rules, clock::now()).await?;
-    Ok(Json(told(&usage, &rules)))
+    Ok(Json(to_json(&usage, &rules)))
 }
 
 /// Which threads are listed.
@@ -69,7 +69,7 @@ impl GatewayState {
 }
 
 /// Writes usage in the API's format, with the rules in force.
-pub fn told(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
+pub fn to_json(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     let account = |usage: &AccountUsage| {
         json!({
             "account": usage.account,

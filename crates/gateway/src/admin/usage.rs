@@ -101,7 +101,7 @@ fn sums<'s>(shares: &'s [SpendingShare], name: impl Fn(&'s SpendingShare) -> Opt
     }
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.usage.total()));
-    all.into_iter().map(|(name, spent)| told(name, &spent)).collect()
+    all.into_iter().map(|(name, spent)| to_json(name, &spent)).collect()
 }
 
 /// Returns the sum of costs in each currency.
@@ -113,7 +113,7 @@ pub(crate) fn costs<'c>(all: impl IntoIterator<Item = &'c Cost>) -> BTreeMap<Str
     sums.into_iter().map(|(currency, micros)| (currency.to_owned(), whole(micros))).collect()
 }
 
-fn told(name: &str, spent: &Spent<'_>) -> Value {
+fn to_json(name: &str, spent: &Spent<'_>) -> Value {
     json!({
         "name": name,
         "calls": spent.calls,

@@ -51,7 +51,7 @@ pub(crate) struct ShownAgent {
     tool_groups: Option<Vec<String>>,
     /// Its skills; all if null.
     skills: Option<Vec<String>>,
-    /// What it is told about itself.
+    /// Its character, in Markdown.
     soul: String,
     model_settings: Value,
     thinking_enabled: Value,

@@ -55,7 +55,7 @@ pub(crate) struct SuggestionMessage {
 
 impl SuggestionMessage {
     /// Returns the role and the text; `None` for another role or an empty text.
-    fn told(&self) -> Option<(String, String)> {
+    fn role_and_text(&self) -> Option<(String, String)> {
         let role = match self.role.as_str() {
             "user" | "human" => "user",
             "assistant" | "ai" => "assistant",
@@ -93,7 +93,8 @@ pub(crate) async fn suggest(
     }
     let rules = gateway.config().assistance.clone();
     let skipped = messages.len().saturating_sub(MAX_MESSAGES);
-    let conversation: Vec<_> = messages.iter().skip(skipped).filter_map(SuggestionMessage::told).collect();
+    let conversation: Vec<_> =
+        messages.iter().skip(skipped).filter_map(SuggestionMessage::role_and_text).collect();
     let mut suggestions = Vec::new();
     if rules.suggests && !conversation.is_empty() {
         let whose = AssistFor { user: caller.user, thread, model };

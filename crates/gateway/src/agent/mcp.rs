@@ -82,13 +82,13 @@ pub(crate) async fn reset(gateway: GatewayState, caller: Caller) -> Result<Json<
     check_admin(&caller)?;
     gateway.0.shared.reconnect_extensions.notify_one();
     let message = "MCP servers are connected anew; their tools are there from the next run after that";
-    Ok(Json(Confirmation::of(message)))
+    Ok(Json(Confirmation::with_message(message)))
 }
 
 impl GatewayState {
     async fn mcp_servers(&self) -> Result<Json<ShownServers>, ApiError> {
         let servers = self.with_skills(|skills| skills.state_section(KEY).map(objects)).await?;
-        let masked = servers.iter().map(|(name, server)| (name.clone(), edit::shown(server)));
+        let masked = servers.iter().map(|(name, server)| (name.clone(), edit::display_json(server)));
         Ok(Json(ShownServers { mcp_servers: masked.collect() }))
     }
 

@@ -83,8 +83,8 @@ enum Default {
     Routing,
 }
 
-/// Writes a server as it is shown: every key, no secret.
-pub(crate) fn shown(server: &Value) -> Value {
+/// Writes a server for display: every key, no secret.
+pub(crate) fn display_json(server: &Value) -> Value {
     let mut shown = masked(server);
     let kind = kind(server).to_owned();
     if let Value::Object(shown) = &mut shown {
@@ -267,7 +267,7 @@ pub(crate) fn replaced(
 /// Restores masked values, keeps keys that a client does not know, and omits defaults that were not written.
 fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Result<Value, ApiError> {
     let (none, masks) = (json!({}), old.map(masked).unwrap_or_else(|| json!({})));
-    let (old, display) = (old.unwrap_or(&none), old.map(shown).unwrap_or_else(|| json!({})));
+    let (old, display) = (old.unwrap_or(&none), old.map(display_json).unwrap_or_else(|| json!({})));
     let mut merged = Map::new();
     for (key, value) in wanted {
         let stored = old.get(key);
@@ -517,7 +517,7 @@ mod tests {
         #[test]
         fn servers_come_back_as_they_were_shown(server in server()) {
             let stored: Map<String, Value> = [("a".to_owned(), server.clone())].into_iter().collect();
-            let seen = [("a".to_owned(), shown(&server))].into_iter().collect();
+            let seen = [("a".to_owned(), display_json(&server))].into_iter().collect();
             prop_assert_eq!(replaced(&seen, &stored, &[]), Ok(stored));
         }
 

@@ -56,7 +56,7 @@ pub(crate) async fn switch(
     Ok(Json(skill))
 }
 
-/// An administrator, who may change skills.
+/// An administrator. Only they may change skills.
 pub(crate) struct SkillAdmin;
 
 impl Described for SkillAdmin {}

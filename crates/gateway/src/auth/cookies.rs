@@ -26,7 +26,7 @@ pub(super) struct CookiePolicy {
 
 impl CookiePolicy {
     /// Decides by the person's choice and by the connection of the browser.
-    pub(super) fn of(headers: &HeaderMap, remember: Option<bool>, insecure: bool) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap, remember: Option<bool>, insecure: bool) -> Self {
         let secure = origin::is_https(headers);
         let remember = remember.unwrap_or_else(|| cookie(headers, PERSISTENT) != Some("0"));
         Self { secure, persistent: remember && (secure || insecure || origin::is_local(headers)) }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_session_outlives_the_browser_only_where_nobody_listens_in() {
         let check = |pairs: &[(&'static str, &str)], remember, insecure, expected: (bool, bool)| {
-            let policy = CookiePolicy::of(&headers(pairs), remember, insecure);
+            let policy = CookiePolicy::from_headers(&headers(pairs), remember, insecure);
             assert_eq!((policy.secure, policy.persistent), expected, "{pairs:?} {remember:?}");
         };
         let (local, far) = (("host", "localhost:8001"), ("host", "pudu.example"));

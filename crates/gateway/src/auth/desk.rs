@@ -61,7 +61,7 @@ pub(super) fn with_session<T>(
     remember: Option<bool>,
     answer: T,
 ) -> Result<(HeaderMap, T), ApiError> {
-    let policy = cookies::CookiePolicy::of(headers, remember, sign_in.config.insecure_persistence);
+    let policy = cookies::CookiePolicy::from_headers(headers, remember, sign_in.config.insecure_persistence);
     let session = sign_in.key.issue(&account.user, account.token_version, clock::now() / 1000)?;
     let mut set = HeaderMap::new();
     cookies::put(cookies::begin(policy, &session)?, &mut set);

@@ -367,7 +367,7 @@ mod tests {
         assert!(!guard.same_site(&rebound, &named, true), "a rebound name");
     }
 
-    async fn shown(guard: &RequestGuard, pairs: &[(header::HeaderName, &str)], asked: bool) -> ShownProof {
+    async fn examined(guard: &RequestGuard, pairs: &[(header::HeaderName, &str)], asked: bool) -> ShownProof {
         let (visitor, _guest) = Guests::new(1).enter(IpAddr::from([127, 0, 0, 1]));
         guard.examine(&headers(pairs), IpAddr::from([127, 0, 0, 1]), &visitor, asked).await
     }
@@ -379,8 +379,8 @@ mod tests {
         guard.token.exposed.set();
         assert!(guard.guards_all());
         let token = (header::AUTHORIZATION, "Bearer of our own");
-        assert_eq!(shown(&guard, &[], true).await, ShownProof::Nothing);
-        assert_eq!(shown(&guard, &[token], true).await, ShownProof::Token);
+        assert_eq!(examined(&guard, &[], true).await, ShownProof::Nothing);
+        assert_eq!(examined(&guard, &[token], true).await, ShownProof::Token);
     }
 
     #[tokio::test]
@@ -396,10 +396,10 @@ mod tests {
             (&[(cookie.clone(), "a=b; pudu_token=open sesame; c=d")], ShownProof::Token),
             (&[(cookie, "xpudu_token=open sesame")], ShownProof::Nothing),
         ] {
-            assert_eq!(shown(&guard, pairs, true).await, expected, "{pairs:?}");
+            assert_eq!(examined(&guard, pairs, true).await, expected, "{pairs:?}");
         }
         // Where no token is required, a cookie may belong to another program, but a header does not.
-        assert_eq!(shown(&guard, &[(header::COOKIE, "pudu_token=x")], false).await, ShownProof::Nothing);
-        assert_eq!(shown(&guard, &[(header::AUTHORIZATION, "Bearer x")], false).await, ShownProof::Wrong);
+        assert_eq!(examined(&guard, &[(header::COOKIE, "pudu_token=x")], false).await, ShownProof::Nothing);
+        assert_eq!(examined(&guard, &[(header::AUTHORIZATION, "Bearer x")], false).await, ShownProof::Wrong);
     }
 }

@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use id_token::PersonClaims;
-use login_state::LoginState;
+use login_state::{LoginChecks, LoginState};
 use provider::{IdentityProvider, ProviderFault};
 use pudu_client::store::{ProviderAccount, ProviderLogin, StoreError, UserAccount};
 use pudu_config::OidcProvider;
@@ -104,8 +104,8 @@ pub(super) async fn begin(
         Some(uri) => uri.to_string(),
         None => format!("{}/api/v1/auth/callback/{name}", site(&gateway, &headers)),
     };
-    let wishes = (wish.next.as_deref(), wish.remember_me);
-    let login = LoginState::begin(&name, (config.has_nonce, config.has_pkce), uri, wishes, seconds())?;
+    let checks = LoginChecks { nonce: config.has_nonce, pkce: config.has_pkce };
+    let login = LoginState::begin(&name, checks, uri, &wish, seconds())?;
     let cookie = login.cookie(&sign_in.key, origin::is_https(&headers))?;
     let mut answer = found(provider.login_address(&addresses, &login).as_str());
     cookies::put([cookie], answer.headers_mut());
@@ -145,7 +145,7 @@ pub(super) async fn finish(
     let keys = [AttemptKey::From("oidc", login::client(sign_in, &headers, peer.ip()))];
     sign_in.attempt(&keys, "login")?;
     let login = LoginState::read(&headers, &name, &sign_in.key, seconds());
-    let place = match signed_in(&gateway, (&name, provider), login.as_ref(), &answer).await {
+    let place = match signed_in(&gateway, &name, provider, login.as_ref(), &answer).await {
         Ok(account) => {
             sign_in.limits.succeeded(&keys);
             visitor.prove();
@@ -188,7 +188,8 @@ fn welcome(
 
 async fn signed_in(
     gateway: &GatewayState,
-    (name, provider): (&str, &IdentityProvider),
+    name: &str,
+    provider: &IdentityProvider,
     login: Option<&LoginState>,
     answer: &ProviderAnswer,
 ) -> Result<UserAccount, SignInEnd> {
@@ -209,13 +210,14 @@ async fn signed_in(
     let code =
         answer.code.as_deref().filter(|code| !code.is_empty()).ok_or_else(|| unfit("there is no code"))?;
     let person = provider.person(&addresses, login, code).await.map_err(|fault| no(&fault))?;
-    account_of(gateway, (name, &provider.config), &addresses.issuer, &person).await
+    account_of(gateway, name, &provider.config, &addresses.issuer, &person).await
 }
 
 /// Finds the account of a person for whose identity a provider vouches; creates it if the configuration says so.
 async fn account_of(
     gateway: &GatewayState,
-    (name, config): (&str, &OidcProvider),
+    name: &str,
+    config: &OidcProvider,
     issuer: &str,
     person: &PersonClaims,
 ) -> Result<UserAccount, SignInEnd> {

@@ -65,7 +65,7 @@ impl SessionKey {
 
     /// Takes a secret.
     #[cfg(test)]
-    pub(super) fn of(secret: SecretString) -> Self {
+    pub(super) fn from_secret(secret: SecretString) -> Self {
         Self(secret)
     }
 
@@ -135,7 +135,7 @@ mod tests {
     const FOREIGN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiAiYWRhIiwgImV4cCI6IDE3OTA2MDAwMDAsICJpYXQiOiAxNzg5OTk5MDAwLCAidmVyIjogM30.96nQcGH9iB34B4Xv_6cx1JZn20cTezQpEwJ-hFZQtyM";
 
     fn key(secret: &str) -> SessionKey {
-        SessionKey::of(secret.into())
+        SessionKey::from_secret(secret.into())
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn length(expression: &str) -> usize {
 }
 
 /// Returns the texts of the document that people read or hear.
-fn shown(document: &str) -> Vec<&str> {
+fn document_texts(document: &str) -> Vec<&str> {
     let body = document.split_once("<body>").unwrap().1;
     let texts = body.split('>').filter_map(|part| part.split('<').next()).map(str::trim);
     let attributes = ["title=\"", "aria-label=\"", "placeholder=\""];
@@ -67,7 +67,7 @@ fn shown(document: &str) -> Vec<&str> {
 fn each_text_of_the_page_is_translated_once_and_none_is_left_over() {
     let scripts = PAGE_FILES.iter().filter(|(name, _)| name.ends_with(".js") && *name != "words.js");
     let mut texts: BTreeSet<String> = scripts.flat_map(|(_, script)| marked(script)).collect();
-    texts.extend(shown(PAGE).into_iter().map(str::to_owned));
+    texts.extend(document_texts(PAGE).into_iter().map(str::to_owned));
     let rows = table(file("zh-hans.js"));
     let translated: BTreeSet<String> = rows.iter().map(|(english, _)| (*english).to_owned()).collect();
     assert_eq!(translated.len(), rows.len(), "a text stands there twice");

@@ -27,7 +27,7 @@ impl Confirmation {
     }
 
     /// Confirms an action with its description.
-    pub(crate) fn of(message: impl Into<String>) -> Self {
+    pub(crate) fn with_message(message: impl Into<String>) -> Self {
         Self { success: true, message: Some(message.into()) }
     }
 }

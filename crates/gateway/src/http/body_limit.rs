@@ -31,7 +31,7 @@ pub(crate) struct LimitedBody {
 }
 
 impl LimitedBody {
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn new(request: &Request) -> Self {
         let limit = request.extensions().get().map_or(MAX_BODY_BYTES, |BodyLimit(limit)| *limit);
         let size =
             request.headers().get(header::CONTENT_LENGTH).and_then(|size| size.to_str().ok()?.parse().ok());

@@ -87,7 +87,7 @@ pub(crate) async fn send(
 ) -> io::Result<Response> {
     let (file, meta, head) = tokio::task::spawn_blocking(move || examine(file)).await??;
     let kind = artifact::media_type(name, &head);
-    let seal = FileValidator::of(&meta);
+    let seal = FileValidator::from_metadata(&meta);
     let mut response = match wanted(headers, &seal, meta.len()) {
         FileRequest::Nothing => StatusCode::NOT_MODIFIED.into_response(),
         FileRequest::Impossible => {
@@ -155,7 +155,7 @@ struct FileValidator {
 }
 
 impl FileValidator {
-    fn of(meta: &Metadata) -> Self {
+    fn from_metadata(meta: &Metadata) -> Self {
         let tag = format!("\"{:x}-{:x}-{:x}-{:x}\"", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
         let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         Self { tag, date: httpdate::fmt_http_date(modified) }

@@ -77,7 +77,7 @@ fn unread(path: &str, error: &serde_json::Error) -> ApiError {
         _ if message == "recursion limit exceeded" => {
             ApiError::invalid("the body is nested too deep: 127 levels are the most")
         }
-        Category::Data => ApiError::invalid(wrong_value::told(path, message)),
+        Category::Data => ApiError::invalid(wrong_value::describe(path, message)),
         Category::Syntax | Category::Eof | Category::Io => {
             let (line, column) = (error.line(), error.column());
             ApiError::bad_request(format!("the body is no JSON: {message} (line {line}, character {column})"))
@@ -87,7 +87,7 @@ fn unread(path: &str, error: &serde_json::Error) -> ApiError {
 
 /// Reads a body within its limit.
 async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    let limited = LimitedBody::of(&request);
+    let limited = LimitedBody::new(&request);
     Bytes::from_request(request, state).await.map_err(|error| {
         let too_large = error.status() == StatusCode::PAYLOAD_TOO_LARGE;
         let detail = if too_large { limited.exceeded() } else { error.body_text() };

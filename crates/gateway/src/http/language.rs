@@ -14,7 +14,7 @@ pub(crate) struct PreferredLanguage(pub(crate) Language);
 
 impl PreferredLanguage {
     /// Returns the language of the answer to a request with these headers.
-    pub(crate) fn of(gateway: &GatewayState, headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(gateway: &GatewayState, headers: &HeaderMap) -> Self {
         Self(local::language(&gateway.0.shared, preferred(headers)))
     }
 }
@@ -23,7 +23,7 @@ impl FromRequestParts<GatewayState> for PreferredLanguage {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &GatewayState) -> Result<Self, Infallible> {
-        Ok(Self::of(gateway, &parts.headers))
+        Ok(Self::from_headers(gateway, &parts.headers))
     }
 }
 

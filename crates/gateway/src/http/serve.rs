@@ -112,7 +112,7 @@ struct ConnectionLimit {
     usual: Arc<Semaphore>,
     spare: Arc<Semaphore>,
     guests: Guests,
-    told: Option<Instant>,
+    warned: Option<Instant>,
 }
 
 /// A connection, and its place.
@@ -126,7 +126,7 @@ struct Taken {
 impl ConnectionLimit {
     fn new(most: usize, spare: usize) -> Self {
         let (usual, spare) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(spare)));
-        Self { usual, spare, guests: Guests::new(most / SHARE), told: None }
+        Self { usual, spare, guests: Guests::new(most / SHARE), warned: None }
     }
 
     /// Waits for a connection, and for a place to answer it.
@@ -142,7 +142,7 @@ impl ConnectionLimit {
             },
         };
         if spare {
-            self.tell();
+            self.warn_once_a_minute();
         }
         Taken { stream, peer, place, spare }
     }
@@ -168,9 +168,9 @@ impl ConnectionLimit {
         }
     }
 
-    fn tell(&mut self) {
-        if self.told.is_none_or(|told| told.elapsed() >= MINUTE) {
-            self.told = Some(Instant::now());
+    fn warn_once_a_minute(&mut self) {
+        if self.warned.is_none_or(|warned| warned.elapsed() >= MINUTE) {
+            self.warned = Some(Instant::now());
             tracing::warn!("refusing connections: too many are open");
         }
     }

@@ -35,7 +35,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// Returns the message about a part that is not supported.
-    pub(crate) fn told(self) -> &'static str {
+    pub(crate) fn message(self) -> &'static str {
         match self {
             Self::Lark => {
                 "pudu has no integration of Lark's applications; its bot is an account under `channels`"
@@ -60,5 +60,5 @@ impl Part {
 
 /// Answers that there is no such part.
 pub(crate) fn answer(part: Part) -> ApiError {
-    ApiError::not_found(part.told())
+    ApiError::not_found(part.message())
 }

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub(crate) fn read<T: DeserializeOwned>(query: &[u8]) -> Result<T, String> {
     let pairs = url::form_urlencoded::parse(query).map(|(key, value)| (key, QueryValue(value)));
     serde_path_to_error::deserialize(MapDeserializer::<_, Error>::new(pairs))
-        .map_err(|error| wrong_value::told(&error.path().to_string(), &error.inner().to_string()))
+        .map_err(|error| wrong_value::describe(&error.path().to_string(), &error.inner().to_string()))
 }
 
 /// Reads yes or no, as pydantic does; `None` if it is neither.

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 /// Returns the message about an error at a place of a document, which is `.` for the whole.
-pub(crate) fn told(path: &str, error: &str) -> String {
-    let (words, place) = (words(error), path.trim_end_matches('.'));
+pub(crate) fn describe(path: &str, error: &str) -> String {
+    let (words, place) = (reword(error), path.trim_end_matches('.'));
     // The words contain the name of an unknown key.
     let unknown = error.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     let place = match unknown.and_then(|key| place.strip_suffix(key)) {
@@ -37,7 +37,7 @@ pub(crate) fn says_nothing(value: &Value) -> bool {
     }
 }
 
-fn words(error: &str) -> String {
+fn reword(error: &str) -> String {
     if let Some(wrong) = error.strip_prefix("invalid type: ").or(error.strip_prefix("invalid value: "))
         && let Some((got, expected)) = wrong.rsplit_once(", expected ")
     {

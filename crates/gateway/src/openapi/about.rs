@@ -21,13 +21,13 @@ pub(super) enum Content {
 }
 
 /// Begins a description with a sentence.
-pub(crate) const fn says(summary: &'static str) -> RouteAbout {
+pub(crate) const fn about(summary: &'static str) -> RouteAbout {
     RouteAbout { summary, answers: Vec::new(), errors: Vec::new(), headers: Vec::new() }
 }
 
 impl From<&'static str> for RouteAbout {
     fn from(summary: &'static str) -> Self {
-        says(summary)
+        about(summary)
     }
 }
 

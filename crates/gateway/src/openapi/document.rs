@@ -60,7 +60,7 @@ pub(crate) async fn document(Extension(document): Extension<Arc<OpenApiDocument>
 
 impl OpenApiDocument {
     /// Makes the document of these routes.
-    pub(crate) fn of(routes: RouteList) -> Self {
+    pub(crate) fn new(routes: RouteList) -> Self {
         Self { routes, text: OnceLock::new(), page: OnceLock::new() }
     }
 
@@ -81,7 +81,7 @@ impl OpenApiDocument {
         for operation in &self.routes.operations {
             let path = paths.entry(template(&operation.path)).or_insert_with(|| json!({}));
             path[operation.method.as_str().to_ascii_lowercase()] =
-                described(operation, (&mut schemas, &mut answers));
+                described(operation, &mut schemas, &mut answers);
         }
         let missing = self.routes.missing.iter().map(|part| (template(&part.path), json!(part.why)));
         json!({
@@ -106,7 +106,8 @@ fn template(path: &str) -> String {
 /// Describes an operation with the generators of inputs and of answers.
 fn described(
     operation: &RouteOperation,
-    (inputs, answers): (&mut SchemaGenerator, &mut SchemaGenerator),
+    inputs: &mut SchemaGenerator,
+    answers: &mut SchemaGenerator,
 ) -> Value {
     let about = &operation.about;
     let mut parts = RequestParts::default();
@@ -119,7 +120,7 @@ fn described(
         let response = responses
             .entry(status.to_string())
             .or_insert_with(|| json!({ "description": described_status(*status) }));
-        if let Some((media_type, schema)) = content.shown() {
+        if let Some((media_type, schema)) = content.media_type_and_schema() {
             response["content"][media_type] = schema;
         }
     }
@@ -227,7 +228,7 @@ fn components(schemas: [&mut SchemaGenerator; 2]) -> Value {
 
 impl Content {
     /// Returns the media type and its description in the document.
-    fn shown(&self) -> Option<(&'static str, Value)> {
+    fn media_type_and_schema(&self) -> Option<(&'static str, Value)> {
         match self {
             Self::Nothing => None,
             Self::Json(shape) => {

@@ -107,7 +107,7 @@ impl<T: PathParameters> Described for Path<T> {
     }
 }
 
-/// An extractor that finds what the path names.
+/// An extractor of the object that the path names.
 pub(crate) trait NamesInPath {}
 
 impl<T: NamesInPath> Described for T {

@@ -147,7 +147,7 @@ impl Routes {
 
     /// Adds an address of a part that is not supported, which answers 404 with the reason.
     pub(crate) fn missing(mut self, path: &str, part: unsupported::Part) -> Self {
-        self.missing.push(MissingPart { path: path.to_owned(), why: part.told() });
+        self.missing.push(MissingPart { path: path.to_owned(), why: part.message() });
         // The body is read, as the connection would end with an answer that leaves it.
         let no = move |_: Result<Bytes, BytesRejection>| std::future::ready(unsupported::answer(part));
         let no = any(no);

@@ -25,7 +25,7 @@ pub(crate) struct MemoryQuery {
 }
 
 impl MemoryQuery {
-    fn of(self, caller: Caller) -> MemoryOf {
+    fn memory_of(self, caller: Caller) -> MemoryOf {
         MemoryOf { user: caller.user, agent: self.agent.filter(|agent| !agent.is_empty()) }
     }
 }
@@ -36,7 +36,7 @@ pub(crate) async fn show(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().get_memory(&query.of(caller)).await?))
+    Ok(Json(gateway.client().get_memory(&query.memory_of(caller)).await?))
 }
 
 /// Shows the stored memory. It is always read again.
@@ -59,7 +59,7 @@ pub(crate) async fn export(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().export_memory(&query.of(caller)).await?))
+    Ok(Json(gateway.client().export_memory(&query.memory_of(caller)).await?))
 }
 
 /// Replaces the stored memory by a document.
@@ -69,7 +69,7 @@ pub(crate) async fn import(
     Query(query): Query<MemoryQuery>,
     Json(document): Json<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().import_memory(&query.of(caller), document).await?))
+    Ok(Json(gateway.client().import_memory(&query.memory_of(caller), document).await?))
 }
 
 /// Remembers a fact.
@@ -79,7 +79,7 @@ pub(crate) async fn add(
     Query(query): Query<MemoryQuery>,
     Json(fact): Json<AddedFact>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().create_memory_fact(&query.of(caller), fact).await?))
+    Ok(Json(gateway.client().create_memory_fact(&query.memory_of(caller), fact).await?))
 }
 
 /// Changes a fact.
@@ -90,7 +90,7 @@ pub(crate) async fn edit(
     Query(query): Query<MemoryQuery>,
     Json(change): Json<FactChange>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().update_memory_fact(&query.of(caller), &fact, change).await?))
+    Ok(Json(gateway.client().update_memory_fact(&query.memory_of(caller), &fact, change).await?))
 }
 
 /// Forgets a fact.
@@ -100,7 +100,7 @@ pub(crate) async fn forget(
     Path(fact): Path<String>,
     Query(query): Query<MemoryQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().delete_memory_fact(&query.of(caller), &fact).await?))
+    Ok(Json(gateway.client().delete_memory_fact(&query.memory_of(caller), &fact).await?))
 }
 
 /// Answers how memory is set up.
@@ -114,7 +114,7 @@ pub(crate) async fn status(
     caller: Caller,
     Query(query): Query<MemoryQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(gateway.client().get_memory_status(&query.of(caller)).await?))
+    Ok(Json(gateway.client().get_memory_status(&query.memory_of(caller)).await?))
 }
 
 impl From<MemoryTrouble> for ApiError {

@@ -15,7 +15,7 @@ pub(crate) struct ConnectCode {
     pub(crate) mode: &'static str,
     pub(crate) url: Option<String>,
     pub(crate) code: String,
-    /// What the person does with it.
+    /// Instruction for the person.
     pub(crate) instruction: String,
     /// Time for which it is valid, in seconds.
     pub(crate) expires_in: u64,

@@ -37,7 +37,7 @@ pub(crate) struct ListedApproval {
     call_id: String,
     tool: String,
     request: String,
-    /// The whole request, if `request` is a part of it.
+    /// The whole request, if `request` is shortened.
     whole: Option<String>,
     asked_at: String,
     deadline: String,
@@ -59,7 +59,7 @@ pub(crate) async fn list(
     for live in gateway.client().live_runs(&thread) {
         for pending in live.replay.progress().asked {
             if let Some(asked) = find(&gateway, &thread, &pending.key).await? {
-                open.push(ListedApproval::of(&asked, pending.whole.as_deref(), &names));
+                open.push(ListedApproval::new(&asked, pending.whole.as_deref(), &names));
             }
         }
     }
@@ -85,7 +85,7 @@ pub(crate) async fn decide(
     let names = UserNames::read(&gateway.db()).await?;
     match &asked.decision {
         Some(ApprovalDecision { by: Some(_), approved: first, .. }) if *first == approved => {
-            Ok(Scrubbed(ListedApproval::of(&asked, None, &names)))
+            Ok(Scrubbed(ListedApproval::new(&asked, None, &names)))
         }
         Some(ApprovalDecision { by: Some(by), approved: first, .. }) => {
             let word = if *first { "approved" } else { "denied" };
@@ -122,7 +122,7 @@ fn late() -> ApiError {
 }
 
 impl ListedApproval {
-    fn of(asked: &Approval, whole: Option<&str>, names: &UserNames) -> Self {
+    fn new(asked: &Approval, whole: Option<&str>, names: &UserNames) -> Self {
         let (run_id, call) = told_call(&asked.run, &asked.call);
         let decision = asked.decision.as_ref();
         let status = match decision {

@@ -248,8 +248,8 @@ impl RunBody {
         checkpoint::wanted(id, &Value::Null).map_err(ApiError::invalid)
     }
 
-    /// Reads the messages that are said: those of the input, or the answer to a question.
-    pub(crate) fn said(&self) -> Result<Vec<InputMessage>, ApiError> {
+    /// Reads the messages of the input, or the answer to a question.
+    pub(crate) fn read_messages(&self) -> Result<Vec<InputMessage>, ApiError> {
         let none = Value::Null;
         let list = match &self.input {
             Value::Null => &none,
@@ -288,7 +288,7 @@ impl RunBody {
     }
 
     /// Returns the request as lists of runs show it: without secrets.
-    pub(crate) fn shown(&self) -> Value {
+    pub(crate) fn to_listed_json(&self) -> Value {
         let mut config = self.config.clone();
         for place in ["context", "configurable"] {
             if let Some(Value::Object(place)) = config.get_mut(place) {

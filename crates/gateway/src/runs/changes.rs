@@ -30,7 +30,7 @@ pub(crate) async fn show(
         RunChanges::Nothing => (WorkspaceChanges::default(), Some(missing(&row))),
         RunChanges::Elsewhere => (WorkspaceChanges::default(), Some(ELSEWHERE)),
     };
-    Ok(Scrubbed(told(changes, reason, &asked)))
+    Ok(Scrubbed(to_json(changes, reason, &asked)))
 }
 
 const ELSEWHERE: &str = "the files of the sandbox are not on this machine";
@@ -68,10 +68,10 @@ pub(crate) async fn summary(
 ) -> Result<Option<Value>, ApiError> {
     let RunChanges::Changes(changes) = recorded(gateway, thread, run).await? else { return Ok(None) };
     let query = ChangesQuery { include_files: Some(false), include_diff: None };
-    Ok((!changes.files.is_empty()).then(|| told(changes, None, &query)))
+    Ok((!changes.files.is_empty()).then(|| to_json(changes, None, &query)))
 }
 
-fn told(changes: WorkspaceChanges, reason: Option<&str>, asked: &ChangesQuery) -> Value {
+fn to_json(changes: WorkspaceChanges, reason: Option<&str>, asked: &ChangesQuery) -> Value {
     let mut files = if asked.include_files == Some(false) { Vec::new() } else { changes.files };
     if asked.include_diff != Some(true) {
         files.iter_mut().for_each(|file| file.diff = None);

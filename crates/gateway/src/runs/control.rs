@@ -105,7 +105,7 @@ async fn accept(
     follows: bool,
 ) -> Result<AcceptedRun, ApiError> {
     let RequestedRun { thread, is_new_thread, body } = requested;
-    let read = request::read(gateway, caller, &thread, (body, is_new_thread)).await?;
+    let read = request::read(gateway, caller, &thread, body, is_new_thread).await?;
     let ReadRequest { run, modes, cancels, ignored } = read;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
     // Before it is accepted: its reader may go away meanwhile.
@@ -301,7 +301,7 @@ pub(crate) async fn follow(
         }
     }
     let ignored = Ignored::of_run(unknown, Vec::new());
-    let PreferredLanguage(language) = PreferredLanguage::of(&gateway, &headers);
+    let PreferredLanguage(language) = PreferredLanguage::from_headers(&gateway, &headers);
     let followed = FollowRequest { row, modes, ignored, cancels: asked.cancels, language };
     Ok(rejoin(&gateway, followed, &headers))
 }

@@ -36,7 +36,7 @@ pub(crate) struct ModelOptions {
 pub(crate) struct NamedOptions(Map<String, Value>);
 
 impl NamedOptions {
-    pub(crate) fn of(config: &Value, context: &Value) -> Result<Self, ApiError> {
+    pub(crate) fn read(config: &Value, context: &Value) -> Result<Self, ApiError> {
         let places = [
             ("config.configurable", &config["configurable"]),
             ("context", context),
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_a_client_that_says_so_shows_approvals() {
-        let read = |config: Value, context: Value| NamedOptions::of(&config, &context)?.shows_approvals();
+        let read = |config: Value, context: Value| NamedOptions::read(&config, &context)?.shows_approvals();
         let shows = |context: Value| read(Value::Null, context).map_err(|error| error.status());
         assert_eq!([Value::Null, json!({}), json!({"approvals": null})].map(shows), [Ok(false); 3]);
         assert_eq!(["ask", "refuse"].map(|word| shows(json!({ "approvals": word }))), [Ok(true), Ok(false)]);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn secrets_are_texts_with_names_of_variables_and_stay_out_of_errors() {
-        let read = |context: Value| NamedOptions::of(&Value::Null, &context)?.secrets();
+        let read = |context: Value| NamedOptions::read(&Value::Null, &context)?.secrets();
         assert_eq!(read(json!({})).unwrap(), RunSecrets::default());
         assert!(read(json!({"secrets": {"ERP_TOKEN": "tok-123456"}})).is_ok());
         for wrong in [
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn an_agent_is_named_in_any_place_and_an_empty_name_is_none() {
         let named = |config: Value, context: Value| {
-            NamedOptions::of(&config, &context)
+            NamedOptions::read(&config, &context)
                 .unwrap()
                 .agent()
                 .map(|name| name.unwrap_or_default().to_owned())
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(named(config, context), Ok(expect.to_owned()));
         }
         assert!(named(Value::Null, json!({"agent_name": 5})).is_err());
-        let makes = |context: Value| NamedOptions::of(&Value::Null, &context).unwrap().is_bootstrap();
+        let makes = |context: Value| NamedOptions::read(&Value::Null, &context).unwrap().is_bootstrap();
         assert_eq!([json!({}), json!({"is_bootstrap": true})].map(makes), [Ok(false), Ok(true)]);
         assert!(makes(json!({"is_bootstrap": "true"})).is_err());
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_nearest_place_counts_and_garbage_is_refused() {
         let read = |config: Value, context: Value| {
-            let options = NamedOptions::of(&config, &context);
+            let options = NamedOptions::read(&config, &context);
             let read = options.and_then(|options| options.model(|name| name == "a" || name == "b"));
             read.map(|ModelOptions { model, thinking }| {
                 (model.unwrap_or_default(), thinking.map(Thinking::name).unwrap_or_default().to_owned())

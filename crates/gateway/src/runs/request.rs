@@ -72,7 +72,8 @@ pub(crate) async fn read(
     gateway: &GatewayState,
     caller: &Caller,
     thread: &ThreadId,
-    (body, own_thread): (RunBody, bool),
+    body: RunBody,
+    own_thread: bool,
 ) -> Result<ReadRequest, ApiError> {
     let deletes_thread = body.deletes_thread(own_thread)?;
     body.check_options()?;
@@ -84,7 +85,7 @@ pub(crate) async fn read(
     let client = gateway.client();
     let models = client.models();
     let options = || {
-        let options = NamedOptions::of(&body.config, &body.context)?;
+        let options = NamedOptions::read(&body.config, &body.context)?;
         let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
         let agent = body.agent(options.agent()?);
         let switched = (options.features()?, options.secrets()?);
@@ -114,7 +115,7 @@ pub(crate) async fn read(
             return Err(unknown_checkpoint());
         }
     }
-    let said = body.said()?;
+    let said = body.read_messages()?;
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
     let others = client.live_runs(thread);
     if let Some(other) = others.first().filter(|_| multitask == Multitask::Reject) {
@@ -123,7 +124,7 @@ pub(crate) async fn read(
     }
     // The result of another run is not known yet.
     if said.is_empty() && from.is_none() && others.is_empty() {
-        goes_on(client, thread).await?;
+        check_unfinished(client, thread).await?;
     }
     let (input, fields) = take(gateway, &folder, said).await?;
     let goal = input.iter().rev().find_map(|human| input::goal_of(&human.text));
@@ -142,7 +143,7 @@ pub(crate) async fn read(
         features,
         again: None,
     };
-    let request = json!({ "kwargs": body.shown(), "task": stored, "stream_mode": body.stream_mode });
+    let request = json!({ "kwargs": body.to_listed_json(), "task": stored, "stream_mode": body.stream_mode });
     let run = ClientRun {
         assistant: body.assistant(),
         task: RunTask { own_secrets, ..task(thread.clone(), RunId::fresh(), caller.user.clone(), stored) },
@@ -194,8 +195,8 @@ pub(crate) async fn known_agent(client: &Client, name: &str, user: &UserId) -> R
     }
 }
 
-/// Refuses a run to which nothing is said on a thread where nothing is left to do.
-async fn goes_on(client: &Client, thread: &ThreadId) -> Result<(), ApiError> {
+/// Refuses a run without messages on a thread that is finished.
+async fn check_unfinished(client: &Client, thread: &ThreadId) -> Result<(), ApiError> {
     let state = client.state(thread).await?;
     match checkpoint::next(&state).is_empty() {
         true => Err(ApiError::invalid(

@@ -73,11 +73,11 @@ pub(crate) fn notes(mut metadata: Map<String, Value>) -> Result<String, ApiError
 
 /// Writes a thread as lists show it to a caller.
 pub(crate) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThread) -> ListedThread {
-    shown(caller, thread, gateway.client().listed(thread))
+    mark_read_only(caller, thread, gateway.client().listed(thread))
 }
 
 /// Marks a thread that the caller may only read.
-fn shown(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> ListedThread {
+fn mark_read_only(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> ListedThread {
     ListedThread { read_only: thread.user != caller.user, ..listed }
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn show(
     ReadableThread(thread): ReadableThread,
 ) -> Result<Scrubbed<ListedThread>, ApiError> {
     let listed = gateway.client().with_values(&thread).await?;
-    Ok(Scrubbed(shown(&caller, &thread, listed)))
+    Ok(Scrubbed(mark_read_only(&caller, &thread, listed)))
 }
 
 /// Change of a thread's notes.
@@ -138,7 +138,7 @@ pub(crate) async fn delete_thread(
     match gateway.client().delete_thread(id).await? {
         Deletion::Done => {
             tracing::info!(thread = %id, "deleted a thread on request");
-            Ok(Json(Confirmation::of(format!("Deleted local thread data for {id}"))))
+            Ok(Json(Confirmation::with_message(format!("Deleted local thread data for {id}"))))
         }
         Deletion::InUse => Err(thread::in_flight()),
         Deletion::Unknown => Err(thread::missing()),

@@ -54,10 +54,11 @@ async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadSt
 }
 
 /// Returns the newest messages of a thread before a number: those that it contains now, each once.
-async fn shown(
+async fn newest_before(
     gateway: &GatewayState,
     thread: &ClientThread,
-    (before, limit): (Option<i64>, usize),
+    before: Option<i64>,
+    limit: usize,
     run: Option<&RunId>,
 ) -> Result<RowPage, ApiError> {
     let state = state(gateway, thread).await?;
@@ -96,9 +97,9 @@ async fn selected(
 ) -> Result<RowPage, ApiError> {
     let limit = limit(asked, MESSAGES)?;
     let Some(after) = asked.after_seq else {
-        return shown(gateway, thread, (asked.before_seq, limit), run).await;
+        return newest_before(gateway, thread, asked.before_seq, limit, run).await;
     };
-    let mut page = shown(gateway, thread, (asked.before_seq, usize::MAX - 1), run).await?;
+    let mut page = newest_before(gateway, thread, asked.before_seq, usize::MAX - 1, run).await?;
     page.events.retain(|event| event.number > after);
     page.has_more = page.events.len() > limit;
     page.events.truncate(limit);

@@ -11,7 +11,7 @@ use axum::{
 };
 use pudu_client::{base::ThreadId, store::ClientThread};
 
-/// The id of the thread in the path of a request, whoever owns the thread.
+/// The id of the thread in the path of a request, with any owner.
 pub(crate) struct ThreadPath(pub(crate) ThreadId);
 
 /// The thread in the path of a request, which belongs to the caller.

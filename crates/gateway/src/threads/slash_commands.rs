@@ -153,7 +153,7 @@ pub(crate) async fn run(
 
 /// Begins a run that answers the last question again.
 async fn repeat(gateway: &GatewayState, caller: &ThreadCaller, context: &Value) -> Result<RunId, ApiError> {
-    let options = NamedOptions::of(&Value::Null, context)?;
+    let options = NamedOptions::read(&Value::Null, context)?;
     let (shows_approvals, features) = (options.shows_approvals()?, options.features()?);
     let choices = commands::choices(&gateway.0.shared, caller).await?;
     let run = request::repeat(caller, RepeatedRun { choices, shows_approvals, features });

@@ -81,26 +81,35 @@ pub(crate) async fn checkpoint_of(
         Some(entry) => db.run(&entry.run).await?,
         None => None,
     };
-    let runs = made_by.filter(|run| run.thread == thread.id).map(|run| run.id).into_iter().collect();
+    let runs: HashSet<RunId> =
+        made_by.filter(|run| run.thread == thread.id).map(|run| run.id).into_iter().collect();
     let parent = client.steps_at(&thread.id, seq).await?.parent();
-    Ok(Scrubbed(written((thread, &runs), (&before, parent), seq, (state, true))))
+    let rows = CheckpointRows { thread, runs: &runs, step: &before, parent, seq };
+    Ok(Scrubbed(written(rows, state, true)))
 }
 
-/// Writes a checkpoint; `step` are the rows of its step, newest first, and perhaps earlier ones. Of its messages all are
-/// shown, or the last. Rows that a client wrote or copied are of no run that can be asked for, so none is named.
-fn written(
-    (thread, runs): (&ClientThread, &HashSet<RunId>),
-    (step, parent): (&[LogEntry], Option<Seq>),
+/// Stored data of a checkpoint.
+#[derive(Clone, Copy)]
+struct CheckpointRows<'a> {
+    thread: &'a ClientThread,
+    /// Runs that clients can request. Rows that a client wrote or copied belong to none.
+    runs: &'a HashSet<RunId>,
+    /// Rows of the step, newest first, and perhaps earlier ones.
+    step: &'a [LogEntry],
+    parent: Option<Seq>,
     seq: Seq,
-    (mut state, all): (ThreadState, bool),
-) -> Map<String, Value> {
+}
+
+/// Writes a checkpoint with all its messages, or only the last.
+fn written(rows: CheckpointRows<'_>, mut state: ThreadState, all_messages: bool) -> Map<String, Value> {
+    let CheckpointRows { thread, runs, step, parent, seq } = rows;
     let made = step.first();
     let at = made.map_or(thread.created, |entry| entry.at);
     let run = made.and_then(|entry| runs.get(&entry.run)).map_or("", RunId::as_str);
     let written = made.is_some_and(|entry| restores(step).contains(&(&entry.run, entry.at)));
     let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
     let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
-    if !all {
+    if !all_messages {
         let messages = std::mem::take(&mut state.messages);
         state.messages.extend(messages.into_iter().rev().take(1));
     }
@@ -191,7 +200,8 @@ async fn past(
             step.iter().rev().for_each(|entry| state.apply(entry.update.clone()));
         }
         // Each with all messages would be the square of the thread.
-        told.push(written((thread, &runs), (step, parent), *seq, (state.clone(), at == 0)));
+        let rows = CheckpointRows { thread, runs: &runs, step, parent, seq: *seq };
+        told.push(written(rows, state.clone(), at == 0));
     }
     told.reverse();
     if limit == 1 {

@@ -172,7 +172,7 @@ pub(crate) async fn remove(
     Path((_, name)): Path<(String, String)>,
 ) -> Result<Json<Confirmation>, ApiError> {
     let removed = gateway.client().delete_upload(&thread, &name).await;
-    removed.map(|done| Json(Confirmation::of(done.message))).map_err(|error| match error {
+    removed.map(|done| Json(Confirmation::with_message(done.message))).map_err(|error| match error {
         SandboxError::Outside { .. } => ApiError::bad_request("Invalid filename: it is a path"),
         error => error.into(),
     })

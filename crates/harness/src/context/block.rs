@@ -1,5 +1,5 @@
 //! The block that replaces a conversation's beginning: framed data that grants no rights. A model made its content from
-//! foreign text, so none of it may pass for an instruction.
+//! foreign text, so nothing in it may pass for an instruction.
 
 use pudu_base::{Compaction, Delegation, DelegationStatus, foreign};
 use std::fmt::Write;

@@ -1,5 +1,5 @@
 //! The call that makes a summary. It begins with the exact bytes of earlier requests, tools included, so that a
-//! provider's cache already has all of it; only the instruction at its end is new.
+//! provider's cache already has them; only the instruction at its end is new.
 
 use super::{ContextSetup, estimate::TokenEstimate};
 use crate::{Agent, RunState, side_call};

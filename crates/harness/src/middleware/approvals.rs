@@ -1,6 +1,6 @@
 //! Actions that need approval: tools that require it, and commands that look dangerous.
 //!
-//! The sandbox is the boundary; this covers what is allowed inside it but deserves a second look. Recognising a
+//! The sandbox is the boundary; this covers actions that are allowed inside but deserve a second look. Recognising a
 //! dangerous command by its text helps careful users, but is no protection against an adversary.
 
 mod line;
@@ -34,7 +34,7 @@ pub enum Dangerous {
 pub struct ApprovalPolicy {
     /// Tools that need approval for every call.
     pub tools: BTreeSet<String>,
-    /// Tools that need approval because a call of them affects other users. The approval grants no additional rights.
+    /// Tools that need approval because their calls affect other users. The approval grants no additional rights.
     pub shared: BTreeSet<String>,
     /// Handling of commands that look dangerous.
     pub dangerous: Dangerous,

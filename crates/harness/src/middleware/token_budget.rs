@@ -1,5 +1,5 @@
-//! Tokens that one run may spend: the model is warned when most of them are spent, and not called any more when all
-//! are. These are DeerFlow's `token_budget` and that of its sub-agents.
+//! Tokens that one run may spend: the model is warned when most are spent, and not called any more when all are.
+//! These are DeerFlow's `token_budget` and that of its sub-agents.
 //!
 //! Deliberately absent: budgets of users, conversations and days. Those are in the store and are checked before the
 //! model.

@@ -132,10 +132,10 @@ impl ItemDecoder {
         if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
-    /// Processes the final response; its default status is `told`.
-    fn conclude(&mut self, response: &Value, told: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    /// Processes the final response; its default status is `default`.
+    fn conclude(&mut self, response: &Value, default: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         self.usage = usage(&response["usage"]).or(self.usage);
-        let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(told);
+        let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(default);
         let error = &response["error"];
         if status == "failed" || !error.is_null() {
             let unknown = json!({"message": "the response failed"});

@@ -1,5 +1,5 @@
 //! The known secrets: those of the process, or of a scope that a thread has entered. Tests that run several daemons in
-//! one process give each a scope, so that none hides or reveals what another one knows.
+//! one process give each a scope, so that none hides or reveals another one's secrets.
 
 use std::{
     cell::RefCell,

@@ -109,7 +109,7 @@ fn on_message(mut control: &UnixStream) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Reaps all children that have ended; returns the status of the shell if it is one of them.
+/// Reaps all children that have ended; returns the status of the shell if it is among them.
 fn collect(shell: Option<Pid>) -> Option<WaitStatus> {
     let mut ended = None;
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {

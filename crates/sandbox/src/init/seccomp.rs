@@ -1,7 +1,7 @@
 //! The system call filter. It is a denylist: a shell runs any program, so the needed calls are unknown.
 //!
 //! It denies calls that affect other processes, mounts, namespaces, devices and the machine, and calls with the most
-//! kernel vulnerabilities. Most of them need a capability anyway.
+//! kernel vulnerabilities. Most need a capability anyway.
 
 use super::{
     error::{InitError, Trying},

@@ -81,7 +81,7 @@ fn decode(kind: &str, body: &[u8]) -> String {
     encoding.map_or_else(|| text::decode(body), |encoding| encoding.decode(body).0.into_owned())
 }
 
-/// Converts a page to Markdown: its article, or all of it if there is none.
+/// Converts a page to Markdown: its article, or the whole page if there is none.
 pub(crate) fn html(url: &Url, html: &str) -> FetchedPage {
     let harmless = strip(html);
     let document = Document::from(harmless.as_str());

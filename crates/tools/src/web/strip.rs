@@ -75,7 +75,7 @@ const INLINE: &[&str] = &[
     "a", "b", "strong", "i", "em", "u", "s", "del", "ins", "sub", "sup", "code", "kbd", "samp", "q", "cite",
     "mark", "small", "abbr", "time", "span", "label", "var",
 ];
-/// Elements that a closing tag does not reach beyond, unless it closes one of them.
+/// Elements that a closing tag does not reach beyond, unless it closes such an element.
 const WALLS: &[&str] = &["td", "th", "caption", "table"];
 /// Attributes for the place or purpose of an element.
 const KEPT: &[&str] = &[

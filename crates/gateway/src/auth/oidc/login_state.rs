@@ -1,6 +1,7 @@
 //! State of a login under way, in a signed cookie of the browser that began it. The answer has to match it. Nothing is
 //! stored here.
 
+use super::LoginWish;
 use crate::auth::{
     cookies::{self, cookie},
     session::SessionKey,
@@ -21,6 +22,13 @@ const MAX_NEXT_BYTES: usize = 1024;
 /// Path after a login that names no other, as in DeerFlow.
 const HOME: &str = "/workspace";
 
+/// Checks of a provider's answer.
+#[derive(Clone, Copy)]
+pub(super) struct LoginChecks {
+    pub(super) nonce: bool,
+    pub(super) pkce: bool,
+}
+
 /// Values that the answer to a login has to match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoginState {
@@ -38,19 +46,19 @@ impl LoginState {
     /// Begins a login, in seconds since 1970.
     pub(super) fn begin(
         provider: &str,
-        (has_nonce, has_pkce): (bool, bool),
+        checks: LoginChecks,
         redirect_uri: String,
-        (next, remember): (Option<&str>, bool),
+        wish: &LoginWish,
         now: i64,
     ) -> Result<Self> {
         Ok(Self {
             provider: provider.to_owned(),
             state: random()?,
-            nonce: has_nonce.then(random).transpose()?,
-            verifier: has_pkce.then(random).transpose()?,
+            nonce: checks.nonce.then(random).transpose()?,
+            verifier: checks.pkce.then(random).transpose()?,
             redirect_uri,
-            next: next.filter(|next| is_path(next)).unwrap_or(HOME).to_owned(),
-            remember,
+            next: wish.next.as_deref().filter(|next| is_path(next)).unwrap_or(HOME).to_owned(),
+            remember: wish.remember_me,
             until: now + LOGIN_SECS,
         })
     }
@@ -131,9 +139,10 @@ mod tests {
 
     #[test]
     fn a_login_is_read_by_its_own_provider_and_key_until_it_ends() {
-        let key = |secret: &str| SessionKey::of(secret.into());
-        let state =
-            LoginState::begin("acme", (true, true), "https://x/cb".into(), (Some("/a"), true), 100).unwrap();
+        let key = |secret: &str| SessionKey::from_secret(secret.into());
+        let checks = LoginChecks { nonce: true, pkce: true };
+        let wish = LoginWish { next: Some("/a".to_owned()), remember_me: true };
+        let state = LoginState::begin("acme", checks, "https://x/cb".into(), &wish, 100).unwrap();
         let set = state.cookie(&key("a secret"), true).unwrap();
         let text = set.to_str().unwrap();
         assert!(

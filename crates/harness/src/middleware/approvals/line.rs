@@ -1,5 +1,5 @@
-//! Describes the effect of a call, so that users approve what they see: in one line, and in full where the line leaves
-//! something out.
+//! Describes the effect of a call, so that users see the action that they approve: in one line, and in full where the
+//! line leaves something out.
 //!
 //! The line shows every argument, whatever the others are: each value is cut separately, at both ends, with the number
 //! of omitted characters. Characters that are invisible or ambiguous are escaped.
