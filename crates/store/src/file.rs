@@ -2,6 +2,7 @@
 //! thread, so that a statement costs no hand-over to another thread.
 
 use crate::{StoreError, engine::DbEngine, statement::Tx};
+use pudu_kit::simulation::Simulation;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 
@@ -27,12 +28,14 @@ impl DbFile {
             None => connect(&self.path, DbEngine::Sqlite.writing())?,
         };
         let connection = self.connection.insert(connection);
+        step("begin")?;
         connection.execute_batch(DbEngine::Sqlite.begin())?;
         Ok(Tx::File(connection))
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), StoreError> {
         let connection = self.connection.as_ref().ok_or(StoreError::Closed)?;
+        step("commit")?;
         Ok(connection.execute_batch("COMMIT")?)
     }
 
@@ -47,6 +50,11 @@ impl DbFile {
         };
         self.connection = self.connection.take().filter(|connection| usable(connection).is_ok());
     }
+}
+
+/// Reports a step to the simulation of this thread, whose disk may fail.
+pub(crate) fn step(name: &str) -> Result<(), StoreError> {
+    Simulation::step(name).map_err(StoreError::Unavailable)
 }
 
 /// Opens a connection and prepares it.

@@ -11,6 +11,7 @@ use crate::{
     schema,
 };
 use backon::{ExponentialBuilder, Retryable};
+use pudu_kit::blocking;
 use sqlx::{
     Any, AnyConnection, AnyPool, Connection,
     any::{AnyConnectOptions, AnyPoolOptions},
@@ -114,7 +115,7 @@ pub(crate) async fn connect(
     if let DbLocation::Sqlite(path) = location {
         let path = absolute(path)?;
         let read = ReadLink::File(FileReaders::new(path.clone()));
-        let file = tokio::task::spawn_blocking(|| DbFile::open(path)).await;
+        let file = blocking::run(|| DbFile::open(path)).await;
         let write = WriteLink::File(file.map_err(|error| StoreError::Unavailable(error.to_string()))??);
         first.close().await?;
         return Ok(DbConnections { engine, write, read, pools: Vec::new() });

@@ -45,6 +45,7 @@ impl FileReaders {
     /// Waits for a place, and opens a connection if none is left of earlier reads.
     pub(crate) async fn acquire(&self) -> Result<FileReader<'_>, StoreError> {
         let place = self.0.places.acquire().await.map_err(|_| StoreError::Closed)?;
+        file::step("read")?;
         let idle = self.0.lock().connections.pop();
         let connection = match idle {
             Some((_, connection)) => connection,

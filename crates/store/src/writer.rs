@@ -3,7 +3,8 @@
 //! Callers put a job into a bounded queue and wait. One task takes the gathered jobs, runs them in one transaction and
 //! commits once, so that many callers share one fsync; no caller waits for a timer. A write without a waiting caller
 //! goes before the next batch, into the same transaction, and after a moment alone. For a file the task is a thread of
-//! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
+//! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement. Only in a
+//! simulation it is a task like any other.
 
 use crate::{
     StoreError,
@@ -13,6 +14,7 @@ use crate::{
     job::{WriteCall, WriteJob, WriteWork},
     link::WriteLink,
 };
+use pudu_kit::simulation::Simulation;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     thread,
@@ -96,7 +98,7 @@ impl StoreWriter {
         let (jobs, queue) = mpsc::channel(MAX_QUEUED_JOBS);
         let (state, tasks) = (Arc::default(), TaskTracker::new());
         let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
-        let blocks = matches!(link, WriteLink::File(_));
+        let blocks = matches!(link, WriteLink::File(_)) && Simulation::current().is_none();
         let writer = BatchWriter::new(link, timeout, availability, Arc::clone(&state));
         let soon = Arc::<SoonJobs>::default();
         let task = tasks.track_future(run(writer, queue, soon.clone(), stop.clone(), ended.clone()));
@@ -191,6 +193,7 @@ async fn run(
     let mut batch = Vec::new();
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled(), if !queue.is_closed() => queue.close(),
             taken = queue.recv_many(&mut batch, MAX_BATCH_JOBS) => {
                 let mut jobs = soon.take();
