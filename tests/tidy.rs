@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pudu-texts", &[]),
     ("pudu-kit", &[]),
     ("pudu-harness", &["pudu-base"]),
-    ("pudu-sandbox", &["pudu-base"]),
+    ("pudu-sandbox", &["pudu-base", "pudu-kit"]),
     ("pudu-containers", &["pudu-base", "pudu-net", "pudu-sandbox"]),
     ("pudu-store", &["pudu-base", "pudu-kit"]),
     ("pudu-memory", &["pudu-base", "pudu-store"]),

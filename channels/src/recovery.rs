@@ -93,6 +93,7 @@ impl Recovery {
             sleep(PROBE_INTERVAL).await;
         };
         tokio::select! {
+            biased;
             () = recovered => true,
             () = sleep(wait) => false,
             () = probe => false,

@@ -98,6 +98,7 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
         let withheld = self.withheld;
         Box::pin(async move {
             tokio::select! {
+                biased;
                 () = self.messages.next_refresh() => {}
                 () = sleep_until(withheld.unwrap_or(self.opened)), if withheld.is_some() => self.withheld = None,
             }

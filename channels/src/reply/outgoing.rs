@@ -297,6 +297,7 @@ impl Deadline {
     /// Waits before another try; false when there is none.
     async fn pause(&self, last: Instant, pause: Duration) -> bool {
         tokio::select! {
+            biased;
             () = self.hurry.stopped() => false,
             waited = timeout_at(last, sleep(pause)) => waited.is_ok(),
         }

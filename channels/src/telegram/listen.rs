@@ -49,6 +49,7 @@ impl TelegramChannel {
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         let started = tokio::select! {
+            biased;
             started = self.start() => started,
             () = stop.cancelled() => Ok(()),
         };
@@ -199,6 +200,7 @@ impl<'a> LongPoll<'a> {
                 self.offset = 0;
             }
             let batch = tokio::select! {
+                biased;
                 batch = self.ask(if self.shaky { 0 } else { POLL }) => batch,
                 () = stop.cancelled() => break,
             };

@@ -108,7 +108,7 @@ pub(crate) fn below_escaped<'a>(base: &Url, path: impl IntoIterator<Item = &'a s
 
 /// Sends a request, up to the headers of its answer.
 pub(crate) async fn send<C: ErrorCase>(request: RequestBuilder) -> Result<Response, CallError<C>> {
-    request.send().await.map_err(CallError::of_client)
+    pudu_net::send(request).await.map_err(CallError::of_client)
 }
 
 impl RawResponse {

@@ -43,7 +43,7 @@ pub(crate) async fn fetch(request: RequestBuilder, to: &Path, limit: u64) -> Res
 pub(crate) async fn begin_fetch(request: RequestBuilder, limit: u64) -> Result<Response, CallError> {
     // Its size is that of the file.
     let request = request.header(header::ACCEPT_ENCODING, "identity").timeout(transfer_timeout(limit));
-    request.send().await.map_err(CallError::of_client)
+    pudu_net::send(request).await.map_err(CallError::of_client)
 }
 
 /// Writes the file that a server answers with to `to`, which does not exist yet.

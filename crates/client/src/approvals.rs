@@ -254,6 +254,7 @@ mod tests {
         tokio::pin!(decided);
         let decision = loop {
             tokio::select! {
+                biased;
                 decision = &mut decided => break decision,
                 Some(key) = rings.recv() => {
                     asked = true;

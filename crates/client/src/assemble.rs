@@ -247,7 +247,7 @@ async fn secrets(client: &Client, task: &RunTask, skills: &[Skill]) -> LentSecre
         return LentSecrets::default();
     }
     let (store, user, own) = (client.secrets(), task.secrets_of.clone(), task.own_secrets.clone());
-    match tokio::task::spawn_blocking(move || store.secrets_for_run(&user, own)).await {
+    match pudu_kit::blocking::run(move || store.secrets_for_run(&user, own)).await {
         Ok(Ok(secrets)) => secrets,
         Ok(Err(error)) => {
             tracing::error!(%error, "failed to read secrets");

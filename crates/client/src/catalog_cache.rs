@@ -29,7 +29,7 @@ impl CatalogCache {
         // Readings without a waiting run are dropped.
         under_way.retain(|_, look| pending(look).is_some());
         let own = skills.for_user(user);
-        let found = async { tokio::task::spawn_blocking(move || own.read()).await.unwrap_or_default() };
+        let found = async { pudu_kit::blocking::run(move || own.read()).await.unwrap_or_default() };
         let look = found.boxed().shared();
         if let Some(weak) = look.downgrade() {
             under_way.insert(user.clone(), weak);

@@ -21,7 +21,7 @@ impl Client {
     /// When its file cannot be read.
     pub async fn profile(&self, user: &UserId) -> io::Result<Option<String>> {
         let path = self.0.folders.user(user).join(FILE);
-        tokio::task::spawn_blocking(move || read(&path))
+        pudu_kit::blocking::run(move || read(&path))
             .await
             .unwrap_or_else(|error| Err(io::Error::other(error)))
     }
@@ -32,7 +32,7 @@ impl Client {
     /// When its file cannot be written; the profile is then unchanged.
     pub async fn set_profile(&self, user: &UserId, profile: Option<String>) -> io::Result<()> {
         let folder = self.0.folders.user(user);
-        let work = tokio::task::spawn_blocking(move || match profile {
+        let work = pudu_kit::blocking::run(move || match profile {
             Some(text) => write(&folder, &text),
             None => match fs::remove_file(folder.join(FILE)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

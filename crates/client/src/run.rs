@@ -241,7 +241,7 @@ async fn missing_secrets(
         return missing;
     }
     let (store, user) = (client.secrets(), task.room.as_ref().unwrap_or(&task.secrets_of).clone());
-    match tokio::task::spawn_blocking(move || store.ask(&user, &seen)).await {
+    match pudu_kit::blocking::run(move || store.ask(&user, &seen)).await {
         Ok(Ok(new)) => missing.retain(|missing| new.contains(&missing.secret.name)),
         Ok(Err(error)) => tracing::error!(%error, "failed to note which secrets are asked for"),
         Err(error) => tracing::error!(%error, "failed to note which secrets are asked for"),

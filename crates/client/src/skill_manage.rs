@@ -244,7 +244,7 @@ fn describe_change(name: &str, change: &SkillChange, version: &SkillVersion) -> 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SkillError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    match tokio::task::spawn_blocking(work).await {
+    match pudu_kit::blocking::run(work).await {
         Ok(Err(error @ (SkillError::Io { .. } | SkillError::State { .. }))) => {
             tracing::error!(%error, "failed to work on skill");
             Err(ToolError(

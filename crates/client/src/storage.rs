@@ -298,7 +298,7 @@ impl Storage {
         how: fn(&Folders, &ThreadFolder) -> io::Result<()>,
     ) -> bool {
         let (folders, own) = (self.folders.clone(), folder.clone());
-        match tokio::task::spawn_blocking(move || how(&folders, &own)).await {
+        match pudu_kit::blocking::run(move || how(&folders, &own)).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::warn!(thread = %folder.thread, %error, "failed to remove the files of a thread; trying again later");
@@ -314,7 +314,7 @@ impl Storage {
             self.remove_files(&folder).await?;
         }
         let folders = self.folders.clone();
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || folders.remove_deleted()).await {
+        if let Ok(Err(error)) = pudu_kit::blocking::run(move || folders.remove_deleted()).await {
             tracing::warn!(%error, "failed to remove files of deleted threads; trying again later");
         }
         Ok(())
@@ -338,7 +338,7 @@ impl Storage {
                 FileSize { thread, updated, bytes: i64::try_from(bytes).unwrap_or(i64::MAX) }
             };
             let measured = move || threads.into_iter().map(measure).collect();
-            let Ok(sizes) = tokio::task::spawn_blocking(measured).await else { return Ok(()) };
+            let Ok(sizes) = pudu_kit::blocking::run(measured).await else { return Ok(()) };
             self.db.measured(sizes).await?;
             // Threads in constant use would keep the loop running.
             if is_last {

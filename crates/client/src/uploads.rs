@@ -103,7 +103,7 @@ fn mark(name: &str) -> String {
 
 /// Returns a file's first bytes, and leaves it at its beginning.
 async fn begins(mut file: File, most: u64) -> io::Result<Vec<u8>> {
-    let read = tokio::task::spawn_blocking(move || {
+    let read = pudu_kit::blocking::run(move || {
         let mut head = Vec::new();
         Read::by_ref(&mut file).take(most).read_to_end(&mut head)?;
         file.rewind()?;

@@ -46,12 +46,14 @@ pub async fn run(
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Whole).await?;
     greet(&greeting);
     tokio::select! {
+        biased;
         _ = stop.recv() => {}
         () = daemon.until_dispossessed() => bail!("another pudu works on this database"),
         () = daemon.until_store_broke() => bail!("the store broke down; the log says why"),
     }
     tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
     tokio::select! {
+        biased;
         _ = daemon.learn_and_drain() => {}
         _ = stop.recv() => tracing::warn!("stopped at once"),
     }

@@ -6,8 +6,9 @@ use pudu_config::Allow;
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Mutex, PoisonError, RwLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// People and chats that an account listens to.
 #[derive(Clone, Debug, PartialEq, Eq)]

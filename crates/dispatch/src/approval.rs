@@ -9,7 +9,8 @@ use crate::bus::InboxItem;
 use pudu_channels::InboundKind;
 use pudu_client::store::{Approval, TurnId};
 use pudu_texts::Language;
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
+use tokio::time::Instant;
 
 const APPROVE: &str = "/approve ";
 const DENY: &str = "/deny ";

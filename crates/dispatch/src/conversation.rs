@@ -22,12 +22,11 @@ use pudu_client::{
     store::{ConversationRow, InboxItemId, NewTurn, TurnId},
 };
 use pudu_config::FollowUpMode;
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
 };
-use tokio::sync::{mpsc, oneshot};
 
 /// Time without work after which an actor ends.
 const IDLE: Duration = Duration::from_secs(60);
@@ -418,7 +417,7 @@ pub(super) fn compacts(arrival: &InboxItem) -> bool {
 /// Waits for a moment; for ever if there is none.
 async fn due(at: Option<Instant>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

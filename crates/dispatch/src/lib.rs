@@ -58,11 +58,8 @@ use conversation::{ConversationActor, ConversationEvent};
 use mailboxes::Mailboxes;
 use pudu_channels::{Inbound, InboundKind};
 use route::{Converse, EventKind, Route, RouteFacts};
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
-use tokio::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::{sync::mpsc, time::Instant};
 
 /// Sends arrivals on their way. Clones are the same.
 #[derive(Clone)]

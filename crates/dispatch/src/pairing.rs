@@ -11,10 +11,8 @@ use pudu_client::{
     store::{AccountPerson, Paired, StoreError},
 };
 use pudu_kit::clock;
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 /// How long a code is good.
 pub const GOOD_FOR: Duration = Duration::from_secs(600);

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::bus::InboxItem;
 use pudu_client::{Control, store::TurnId};
-use std::{sync::Arc, time::Instant};
-use tokio::sync::oneshot;
+use std::sync::Arc;
+use tokio::{sync::oneshot, time::Instant};
 
 /// The turn at work.
 pub(super) struct RunningTurn {

@@ -63,7 +63,7 @@ pub async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf
 /// Removes the kept files of an owner. A file that was not sent yet is not sent any more.
 pub async fn forget_of(home: &Path, owner: &str) {
     let (folder, mark) = (home.join(FOLDER), mark(owner));
-    let removed = tokio::task::spawn_blocking(move || remove_marked(&folder, &mark)).await;
+    let removed = pudu_kit::blocking::run(move || remove_marked(&folder, &mark)).await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "failed to remove sent files of somebody");
     }
@@ -89,7 +89,7 @@ fn remove_marked(folder: &Path, mark: &str) -> io::Result<()> {
 }
 
 async fn make_more_room(folder: PathBuf) {
-    let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MAX_SENT_FILES)).await;
+    let made = pudu_kit::blocking::run(move || make_room(&folder, ROOM, MAX_SENT_FILES)).await;
     if let Ok(Err(error)) = made {
         tracing::warn!(%error, "failed to make folder for sent files");
     }
@@ -125,7 +125,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Removes files that were kept long ago.
 pub async fn sweep(home: &Path) {
     let folder = home.join(FOLDER);
-    let swept = tokio::task::spawn_blocking(move || sweep_before(&folder, SystemTime::now() - KEPT)).await;
+    let swept = pudu_kit::blocking::run(move || sweep_before(&folder, SystemTime::now() - KEPT)).await;
     if let Ok(Err(error)) = swept {
         tracing::warn!(%error, "failed to remove sent files");
     }

@@ -422,6 +422,7 @@ enum Due {
 /// Waits until there is something to show and the platform may be given it.
 async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> Due {
     let due = tokio::select! {
+        biased;
         changed = ticks.changed() => if changed.is_ok() { Due::News } else { return Due::Never },
         () = reply.next_refresh() => Due::Again,
     };

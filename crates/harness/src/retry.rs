@@ -187,6 +187,7 @@ impl Asking {
         }
         if told {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(left) => {}
                 () = awake => {}
             }

@@ -1,12 +1,16 @@
 //! The wall clock, in the format that is stored and sent.
 
+use crate::simulation::Simulation;
 use jiff::tz::TimeZone;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns the current time, in milliseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    match Simulation::current() {
+        Some(simulation) => (simulation.now)(),
+        None => millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
+    }
 }
 
 /// Returns a duration in milliseconds, saturating.

@@ -107,7 +107,7 @@ async fn begin(
     }
     let sent = body.len() as u64;
     let call = call(settings, http, Method::POST, &wire.path(settings))?;
-    let response = tokio::time::timeout(settings.gap, call.body(body).send())
+    let response = tokio::time::timeout(settings.gap, pudu_net::send(call.body(body)))
         .await
         .map_err(|_| silent(settings.gap))?
         .map_err(|error| failed(&error))?;

@@ -324,7 +324,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Files, &str) -> Result<T, SandboxError> + Send + 'static,
 ) -> Result<T, SandboxError> {
     let (files, owned) = (files.clone(), path.to_owned());
-    let done = tokio::task::spawn_blocking(move || work(&files, &owned)).await;
+    let done = pudu_kit::blocking::run(move || work(&files, &owned)).await;
     done.unwrap_or_else(|_| Err(SandboxError::Refused(format!("{path}: the file work broke down"))))
 }
 

@@ -117,6 +117,7 @@ writes! {
 
 #[cfg(debug_assertions)]
 mod armed {
+    use pudu_kit::simulation::Simulation;
     use std::sync::{
         OnceLock,
         atomic::{AtomicU32, Ordering},
@@ -134,6 +135,7 @@ mod armed {
     }
 
     pub(super) fn point(name: &str) {
+        Simulation::step(name).ok();
         let Some(armed) = ARMED.get() else { return };
         if armed.name == name && armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             die();

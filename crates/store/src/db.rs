@@ -10,6 +10,7 @@ use crate::{
     engines::{self, FromRow, ReadLink, Statement, Tx, query},
     writer::{Availability, RetryDelays, StoreWriter, WriterPlace, in_time},
 };
+use pudu_kit::simulation::Simulation;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
@@ -42,7 +43,8 @@ impl Db {
     pub async fn open(location: &DbLocation) -> Result<Self> {
         let availability = Arc::new(Availability::default());
         let (write, read) = engines::connect(location, &availability).await?;
-        let place = if write.blocks() { WriterPlace::Thread } else { WriterPlace::Runtime };
+        let has_thread = write.blocks() && Simulation::current().is_none();
+        let place = if has_thread { WriterPlace::Thread } else { WriterPlace::Runtime };
         let writer = StoreWriter::start(write, place, availability.clone())?;
         let location = location.clone();
         let process = format!("{:016x}", fastrand::u64(..));

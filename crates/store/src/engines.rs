@@ -18,6 +18,6 @@ pub(crate) use engine::DbEngine;
 #[cfg(test)]
 pub(crate) use postgres::PgWriter;
 pub(crate) use row::{Column, ColumnValue, FromRow, Row, from_row};
-pub(crate) use sqlite::connect as open_file;
+pub(crate) use sqlite::{connect as open_file, step as disk_step};
 pub(crate) use statement::{BoundValue, Statement, Tx, query};
 pub(crate) use transaction::Transaction;

@@ -3,7 +3,8 @@
 //! Callers put a job into a bounded queue and wait. One task takes the gathered jobs, runs them in one transaction and
 //! commits once, so that many callers share one fsync; no caller waits for a timer. A write without a waiting caller
 //! goes before the next batch, into the same transaction, and after a moment alone. For a file the task is a thread of
-//! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
+//! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement. Only in a
+//! simulation it is a task like any other.
 
 mod availability;
 mod batch;
@@ -205,6 +206,7 @@ async fn run(
     let mut batch = Vec::new();
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled(), if !queue.is_closed() => queue.close(),
             taken = queue.recv_many(&mut batch, MAX_BATCH_JOBS) => {
                 let mut jobs = soon.take();

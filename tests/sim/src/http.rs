@@ -3,13 +3,20 @@
 use axum::{Router, body::Body, response::Response};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use std::{io, net::SocketAddr, path::Path};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::Path,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, UnixListener},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
+
+/// Address of a server without a port.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A response with this extension is never sent: its connection closes instead.
 #[derive(Clone, Copy)]
@@ -26,6 +33,7 @@ pub(crate) fn cut() -> Response {
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
+    router: Router,
     stop: CancellationToken,
 }
 
@@ -37,11 +45,22 @@ impl Server {
         let tasks = TaskTracker::new();
         tasks.spawn(stop.clone().run_until_cancelled_owned(accept(
             listener,
-            router,
+            router.clone(),
             tasks.clone(),
             stop.clone(),
         )));
-        Ok(Self { address, stop })
+        Ok(Self { address, router, stop })
+    }
+
+    /// Listens on no socket: [`Self::answer`] alone answers.
+    pub(crate) fn in_memory(router: Router) -> Self {
+        Self { address: NOWHERE, router, stop: CancellationToken::new() }
+    }
+
+    /// Answers a request in memory. `None` if the connection would close without a response.
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Option<Response> {
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        response.extensions().get::<Cut>().is_none().then_some(response)
     }
 
     /// Listens on a socket in the file system.
@@ -50,14 +69,14 @@ impl Server {
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let (all, end) = (tasks.clone(), stop.clone());
+        let own = router.clone();
         let accept = async move {
             while let Ok((stream, _)) = listener.accept().await {
-                all.spawn(end.clone().run_until_cancelled_owned(connection(stream, router.clone())));
+                all.spawn(end.clone().run_until_cancelled_owned(connection(stream, own.clone())));
             }
         };
         tasks.spawn(stop.clone().run_until_cancelled_owned(accept));
-        // It has no port.
-        Ok(Self { address: SocketAddr::from(([127, 0, 0, 1], 0)), stop })
+        Ok(Self { address: NOWHERE, router, stop })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -25,6 +25,7 @@ pub use wire::Wire;
 
 use self::script::{Script, Shared};
 use crate::{Hold, Hook, Timeout, gate::Stop, http::Server};
+use axum::{extract::Request, response::Response};
 use std::{
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
@@ -57,6 +58,19 @@ impl Model {
         let shared = Arc::new(Shared::default());
         let server = Server::start(address, server::router(Arc::clone(&shared))).await?;
         Ok(Self { shared, server: Arc::new(server) })
+    }
+
+    /// Makes a model without a socket that echoes the user's message, for [`Self::answer`].
+    #[must_use]
+    pub fn in_memory() -> Self {
+        let shared = Arc::new(Shared::default());
+        let server = Arc::new(Server::in_memory(server::router(Arc::clone(&shared))));
+        Self { shared, server }
+    }
+
+    /// Answers a request in memory. `None` if the connection would close without a response.
+    pub async fn answer(&self, request: Request) -> Option<Response> {
+        self.server.answer(request).await
     }
 
     /// Starts a model that answers everything with this number of words, evenly over a time: `word1 word2 …`.

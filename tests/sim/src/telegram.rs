@@ -42,6 +42,7 @@ pub use world::{Options, Press};
 
 use self::{core::Core, params::Params, types::Access};
 use crate::{Hold, Hook, Timeout, gate::Stop, http::Server, stage::Reply};
+use axum::{extract::Request, response::Response};
 use std::{
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
@@ -76,6 +77,19 @@ impl Telegram {
         let server = Server::start(address, router).await?;
         tokio::spawn(server.stopped().run_until_cancelled_owned(webhook::deliver(Arc::clone(&core))));
         Ok(Self { core, server: Arc::new(server) })
+    }
+
+    /// Makes a server without a socket and without webhooks, for [`Self::answer`].
+    #[must_use]
+    pub fn in_memory(options: Options) -> Self {
+        let core = Arc::new(Core::new(World::new(options)));
+        let server = Arc::new(Server::in_memory(server::router(Arc::clone(&core))));
+        Self { core, server }
+    }
+
+    /// Answers a request in memory. `None` if the connection would close without a response.
+    pub async fn answer(&self, request: Request) -> Option<Response> {
+        self.server.answer(request).await
     }
 
     /// Returns the address to configure as the API's, without a trailing slash.

@@ -15,7 +15,7 @@ impl Client {
     /// Returns the custom agents that a user finds.
     pub async fn roster(&self, owner: Option<&UserId>) -> Roster {
         let agents = self.agents_of(owner, false);
-        tokio::task::spawn_blocking(move || agents.list()).await.unwrap_or_default()
+        pudu_kit::blocking::run(move || agents.list()).await.unwrap_or_default()
     }
 
     /// Finds a shared custom agent, or one of a user.
@@ -24,7 +24,7 @@ impl Client {
     /// When there is none of this name, or it cannot be used.
     pub async fn custom_agent(&self, name: &str, owner: Option<&UserId>) -> Result<CustomAgent, AgentError> {
         let (agents, name) = (self.agents_of(owner, false), name.to_owned());
-        match tokio::task::spawn_blocking(move || agents.find(&name)).await {
+        match pudu_kit::blocking::run(move || agents.find(&name)).await {
             Ok(found) => found,
             Err(error) => Err(AgentError::broken(error)),
         }
@@ -36,7 +36,7 @@ impl Client {
     /// When it is there and cannot be used.
     pub async fn lead_soul(&self) -> Result<Option<String>, AgentError> {
         let agents = self.0.agents.clone();
-        match tokio::task::spawn_blocking(move || agents.lead_soul()).await {
+        match pudu_kit::blocking::run(move || agents.lead_soul()).await {
             Ok(soul) => soul,
             Err(error) => Err(AgentError::broken(error)),
         }
@@ -46,13 +46,13 @@ impl Client {
     /// cannot be read at the moment.
     pub async fn lead_soul_mark(&self) -> Option<String> {
         let agents = self.0.agents.clone();
-        tokio::task::spawn_blocking(move || agents.lead_soul_mark()).await.ok().flatten()
+        pudu_kit::blocking::run(move || agents.lead_soul_mark()).await.ok().flatten()
     }
 
     /// Returns whether a user finds a custom agent of that name, one that cannot be used included.
     pub async fn has_agent(&self, name: &str, owner: Option<&UserId>) -> bool {
         let (agents, name) = (self.agents_of(owner, false), name.to_owned());
-        tokio::task::spawn_blocking(move || agents.exists(&name)).await.unwrap_or(false)
+        pudu_kit::blocking::run(move || agents.exists(&name)).await.unwrap_or(false)
     }
 
     /// Returns the normal form of a new agent's name, if it is free for a user.
@@ -61,7 +61,7 @@ impl Client {
     /// When the name is taken or cannot be one, or there are too many.
     pub async fn vacant(&self, name: &str, owner: Option<&UserId>) -> Result<String, AgentError> {
         let (agents, name) = (self.agents_of(owner, false), name.to_owned());
-        match tokio::task::spawn_blocking(move || agents.vacant(&name)).await {
+        match pudu_kit::blocking::run(move || agents.vacant(&name)).await {
             Ok(vacant) => vacant,
             Err(error) => Err(AgentError::broken(error)),
         }

@@ -94,7 +94,7 @@ pub(super) fn known_skills(wanted: Option<&[String]>, known: &[String]) -> Resul
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, super::AgentError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    match tokio::task::spawn_blocking(work).await {
+    match pudu_kit::blocking::run(work).await {
         Ok(done) => done.map_err(|error| ToolError(error.public_message())),
         Err(_) => Err(ToolError("something broke while the agent's files were worked on".to_owned())),
     }

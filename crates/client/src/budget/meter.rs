@@ -148,6 +148,7 @@ impl Meter {
                 ReserveOutcome::Busy(_) => {
                     waited = true;
                     tokio::select! {
+                        biased;
                         () = freed => {}
                         () = tokio::time::sleep(POLL_INTERVAL) => {}
                     }

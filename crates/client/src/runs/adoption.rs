@@ -64,7 +64,7 @@ impl Client {
     async fn move_files(&self, thread: &ThreadId, from: &UserId, to: &UserId) -> bool {
         let folder = ThreadFolder { owner: from.clone(), thread: thread.clone() };
         let (folders, target) = (self.0.folders.clone(), to.clone());
-        let moved = tokio::task::spawn_blocking(move || folders.hand_over(&folder, &target)).await;
+        let moved = pudu_kit::blocking::run(move || folders.hand_over(&folder, &target)).await;
         let failed = moved.map_err(std::io::Error::other).flatten().err();
         if let Some(error) = &failed {
             tracing::warn!(%thread, %error, "failed to move the files of a thread to another user; trying again later");

@@ -9,8 +9,9 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);

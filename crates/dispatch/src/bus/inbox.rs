@@ -14,13 +14,13 @@ use pudu_channels::{
 use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 use pudu_kit::clock;
 use secrecy::SecretString;
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::{
+    sync::{
+        mpsc::{self, error::TrySendError},
+        watch,
+    },
     time::Instant,
-};
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -280,11 +280,12 @@ impl Inner {
         let mut storing = FuturesOrdered::new();
         loop {
             tokio::select! {
+                biased;
+                Some((event, stored)) = storing.next() => self.pass_on(event, stored).await,
                 Some(event) = incoming.recv() => storing.push_back(async {
                     let stored = self.store(&event.inbound, event.position.as_ref()).await;
                     (event, stored)
                 }),
-                Some((event, stored)) = storing.next() => self.pass_on(event, stored).await,
                 else => return,
             }
         }

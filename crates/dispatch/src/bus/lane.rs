@@ -8,9 +8,12 @@ use pudu_channels::Hurry;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 use tokio_util::task::TaskTracker;
 
 /// Time for which a newer reply waits for earlier ones: as long as a call, or files that a person waits for.
@@ -114,6 +117,7 @@ async fn work(lanes: DeliveryLanes, conversation: String, bell: Arc<Notify>) {
             continue;
         }
         tokio::select! {
+            biased;
             () = bell.notified() => {}
             () = due(&mut waiting) => round(&lanes.deliverer, &mut waiting).await,
         }

@@ -71,7 +71,7 @@ async fn work<T: Send + 'static>(
     let inbound = &context.inbound;
     let user = context.scope.shared.secrets_of(&inbound.address.account, &inbound.sender.id);
     let store = context.client().secrets();
-    let done = tokio::task::spawn_blocking(move || work(&store, &user)).await;
+    let done = pudu_kit::blocking::run(move || work(&store, &user)).await;
     let unavailable = |why: String| not_stored(language, &StoreError::Unavailable(why));
     done.map_err(|error| unavailable(error.to_string()))?.map_err(|error| match error {
         SecretError::Name(_) => language.secret_name_odd().to_owned(),

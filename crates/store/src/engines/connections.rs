@@ -13,6 +13,7 @@ use crate::{
     writer::{Availability, CommitError, in_time},
 };
 use backon::{ExponentialBuilder, Retryable};
+use pudu_kit::blocking;
 use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -74,7 +75,7 @@ pub(crate) async fn connect(
 async fn open_file(path: &Path) -> Result<rusqlite::Connection> {
     let open = || async {
         let path = path.to_owned();
-        let opened = tokio::task::spawn_blocking(move || {
+        let opened = blocking::run(move || {
             let connection = sqlite::connect(&path, DbEngine::Sqlite.writing())?;
             schema::migrate(&mut Tx::Sqlite(&connection))?;
             Ok(connection)

@@ -2,7 +2,8 @@
 //! takes longer than running it.
 
 use super::{DbEngine, readers::Connect, statement::Tx};
-use crate::{Result, writer::CommitError};
+use crate::{Result, StoreError, writer::CommitError};
+use pudu_kit::simulation::Simulation;
 use rusqlite::{Connection, OpenFlags};
 use std::{
     path::{Path, PathBuf},
@@ -50,6 +51,7 @@ impl SqliteWriter {
                 done
             }
             Self::File(path, connection) => {
+                step("begin")?;
                 let open = match connection.take() {
                     Some(open) => open,
                     None => connect(path, DbEngine::Sqlite.writing())?,
@@ -79,6 +81,7 @@ impl Connect for DbFile {
     type Connection = Connection;
 
     async fn connect(&self, earlier: Option<Connection>) -> Result<Connection> {
+        step("read")?;
         match earlier {
             Some(connection) => Ok(connection),
             None => connect(&self.0, DbEngine::Sqlite.reading()),
@@ -86,6 +89,11 @@ impl Connect for DbFile {
     }
 
     async fn close(_: Connection) {}
+}
+
+/// Reports a step to the simulation of this thread, whose disk may fail.
+pub(crate) fn step(name: &str) -> Result<()> {
+    Simulation::step(name).map_err(StoreError::Unavailable)
 }
 
 /// Opens a connection to a file and prepares it.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result, StoreError, crash,
-    engines::{DbEngine, Transaction, Tx, WriteLink, query},
+    engines::{DbEngine, Transaction, Tx, WriteLink, disk_step, query},
 };
 use std::sync::{
     Arc, OnceLock,
@@ -201,6 +201,9 @@ impl SharedTransaction {
             }
             self.last = None;
             return Err(CommitError::Job(place, error));
+        }
+        if tx.engine() == DbEngine::Sqlite {
+            disk_step("commit")?;
         }
         tx.run("COMMIT")?;
         self.state.committed(jobs);

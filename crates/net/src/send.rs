@@ -1,0 +1,28 @@
+//! Sends requests to the network, or to the simulation of a thread, which answers them in memory.
+
+use reqwest::{Request, RequestBuilder, Response};
+use std::{cell::Cell, pin::Pin};
+
+/// Answer of a simulated network.
+pub type SimulatedAnswer = Pin<Box<dyn Future<Output = Result<Response, reqwest::Error>> + Send>>;
+
+thread_local! {
+    static SIMULATED: Cell<Option<fn(Request) -> SimulatedAnswer>> = const { Cell::new(None) };
+}
+
+/// Has a function answer all requests of this thread until it ends. The timeouts of requests are the function's task.
+pub fn simulate(answer: fn(Request) -> SimulatedAnswer) {
+    SIMULATED.set(Some(answer));
+}
+
+/// Sends a request, up to the headers of its answer.
+///
+/// # Errors
+/// When the request is invalid, or is not answered.
+pub async fn send(request: RequestBuilder) -> Result<Response, reqwest::Error> {
+    let (client, request) = request.build_split();
+    match SIMULATED.get() {
+        None => client.execute(request?).await,
+        Some(answer) => answer(request?).await,
+    }
+}

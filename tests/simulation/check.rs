@@ -1,0 +1,152 @@
+//! The invariants of a simulation.
+
+use crate::{
+    story::{Said, Story, Talk, names},
+    world::with,
+};
+use pudu_sim::telegram::Seen;
+use rusqlite::{Connection, OpenFlags};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+/// Each command, and the beginnings of its answers.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    ("/new", &["New conversation started."]),
+    ("/stop", &["Stopped.", "Nothing is running here."]),
+    ("/mode queue", &["Mode queue: a message waits until I am done."]),
+];
+/// Beginnings of an answer that is an error.
+const ERRORS: [&str; 4] = [
+    "The model is busy",
+    "The model cannot be reached.",
+    "The model's provider failed",
+    "The connection to the model broke off.",
+];
+
+/// Checks that each message has exactly one final outcome.
+pub fn chats(story: &Story) -> Result<(), String> {
+    let telegram = with(|world| world.telegram.clone());
+    for talk in &story.talks {
+        let answers = telegram.look(|view| view.answers(talk.chat));
+        chat(talk, &answers).map_err(|why| format!("chat {}: {why}", talk.chat))?;
+    }
+    Ok(())
+}
+
+fn chat(talk: &Talk, answers: &[Seen]) -> Result<(), String> {
+    if let Some(growing) = answers.iter().find(|answer| !answer.buttons.is_empty()) {
+        return Err(format!("{:?} is not final", growing.text));
+    }
+    let mut left: Vec<&str> = answers.iter().map(|answer| answer.text.trim()).collect();
+    for (command, beginnings) in COMMANDS {
+        let count = talk.said.iter().filter(|said| said.text == command).count();
+        for _ in 0..count {
+            let is_answer = |text: &&str| beginnings.iter().any(|beginning| text.starts_with(beginning));
+            let at = left.iter().position(is_answer).ok_or_else(|| format!("{command} has no answer"))?;
+            left.remove(at);
+        }
+    }
+    let stops = talk.said.iter().filter(|said| said.text == "/stop").count();
+    let mut seen: Vec<String> = Vec::new();
+    let (mut stopped, mut failed) = (0, 0);
+    for text in left {
+        let named = names(text);
+        if ERRORS.iter().any(|error| text.contains(error)) {
+            failed += 1;
+        } else if text.ends_with("Stopped.") {
+            stopped += 1;
+        } else if named.is_empty() || !text.starts_with("re ") {
+            return Err(format!("{text:?} is no answer"));
+        }
+        seen.extend(named);
+    }
+    if stopped > stops {
+        return Err(format!("{stopped} runs are stopped by {stops} commands"));
+    }
+    let twice: Vec<_> = seen.iter().filter(|name| seen.iter().filter(|other| other == name).count() > 1).collect();
+    if !twice.is_empty() {
+        return Err(format!("{twice:?} are answered more than once"));
+    }
+    if !seen.is_sorted_by_key(|name| number(name)) {
+        return Err(format!("{seen:?} are out of order"));
+    }
+    let seen: BTreeSet<String> = seen.into_iter().collect();
+    let has_outcome = |at: usize, said: &Said| {
+        let is_stopped = || talk.said[at..].iter().any(|later| later.text == "/stop");
+        names(&said.text).iter().all(|name| seen.contains(name)) || is_stopped()
+    };
+    let lost: Vec<_> = talk.said.iter().enumerate().filter(|(at, said)| !has_outcome(*at, said)).collect();
+    // One error may be the outcome of several messages.
+    if failed == 0 && !lost.is_empty() {
+        return Err(format!("{:?} have no answer", lost.iter().map(|(_, said)| &said.text).collect::<Vec<_>>()));
+    }
+    if failed > 0 && lost.is_empty() {
+        return Err(format!("{failed} errors for no message"));
+    }
+    Ok(())
+}
+
+fn number(name: &str) -> u32 {
+    name.split_once('-').and_then(|(_, n)| n.parse().ok()).unwrap_or_default()
+}
+
+/// Checks the home of a daemon that has ended.
+pub fn home(home: &Path, story: &Story) -> Result<(), String> {
+    notes(home)?;
+    secrets(home)?;
+    database(&home.join(".pudu/data/pudu.db"), story)
+}
+
+/// Checks that no tool ran twice.
+fn notes(home: &Path) -> Result<(), String> {
+    let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let users = list(&home.join(".pudu/users")).map(|user| user.path().join("threads"));
+    let threads: Vec<_> = users.flat_map(|threads| list(&threads).collect::<Vec<_>>()).collect();
+    let mut times = BTreeMap::<String, usize>::new();
+    for thread in threads {
+        let notes = std::fs::read_to_string(thread.path().join("user-data/outputs/notes.txt"));
+        for line in notes.unwrap_or_default().lines() {
+            *times.entry(line.to_owned()).or_default() += 1;
+        }
+    }
+    match times.iter().find(|(_, times)| **times > 1) {
+        Some((line, times)) => Err(format!("the tool noted {line:?} {times} times")),
+        None => Ok(()),
+    }
+}
+
+fn secrets(home: &Path) -> Result<(), String> {
+    let log = std::fs::read_to_string(home.join("log")).unwrap_or_default();
+    let token = with(|world| world.telegram.token());
+    let (_, secret) = token.split_once(':').unwrap();
+    match log.contains(secret) || log.contains(crate::life::API_KEY) {
+        true => Err("a secret is in the log".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Checks that nothing is left to do, and that the log of threads has each visible answer.
+fn database(file: &Path, story: &Story) -> Result<(), String> {
+    let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    for (what, table) in [
+        ("events are not done", "inbox WHERE done IS NULL"),
+        ("replies are not delivered", "turns WHERE delivered IS NULL"),
+        ("runs have not ended", "runs WHERE ended IS NULL"),
+    ] {
+        let count: i64 = db.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        if count > 0 {
+            return Err(format!("{count} {what}"));
+        }
+    }
+    let mut log = db.prepare("SELECT COUNT(*) FROM log WHERE instr(body, ?) > 0").unwrap();
+    let telegram = with(|world| world.telegram.clone());
+    for answer in story.talks.iter().flat_map(|talk| telegram.look(|view| view.answers(talk.chat))) {
+        let text = answer.text.split("\n\n").next().unwrap_or_default();
+        if text.starts_with("re ") && log.query_row([text], |row| row.get::<_, i64>(0)).unwrap() == 0 {
+            return Err(format!("{text:?} is in no log of a thread"));
+        }
+    }
+    Ok(())
+}
