@@ -170,6 +170,8 @@ enum ConfigVerb {
     },
     /// Raise the file's `config_version` and change nothing else.
     Upgrade,
+    /// Print the JSON schema of the file, for editors.
+    Schema,
 }
 
 /// Runs the command that is given on the command line.
@@ -194,6 +196,7 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Config(ConfigVerb::Check { json })) => {
             written(|out| config::check(&start, json, out))
         }
+        Some(CliCommand::Config(ConfigVerb::Schema)) => written(config::schema),
         Some(CliCommand::Config(ConfigVerb::Upgrade)) => written(|out| config::upgrade(&start, out)),
         Some(CliCommand::Doctor { json }) => doctor::doctor(&start, json),
         Some(CliCommand::Explain { agent, model }) => explain::explain(&start, agent, model),

@@ -1,4 +1,4 @@
-//! `pudu config check` and `pudu config upgrade`.
+//! `pudu config check`, `pudu config schema` and `pudu config upgrade`.
 //!
 //! Both write their report to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none,
 //! and the summary only says whether one is set.
@@ -119,6 +119,12 @@ fn problem(file: Option<&Path>, problem: &Problem) -> Value {
         "problem": scrub::hide(&problem.what),
         "help": Some(&problem.help).filter(|help| !help.is_empty()),
     })
+}
+
+/// Writes the JSON schema of the file.
+pub(crate) fn schema(out: &mut dyn Write) -> io::Result<ConfigVerdict> {
+    writeln!(out, "{:#}", pudu_config::schema())?;
+    Ok(ConfigVerdict::Fine)
 }
 
 /// Raises the file's version. The previous file is kept as `….bak`.

@@ -8,19 +8,23 @@ use pudu_client::{
 };
 use std::{collections::BTreeSet, time::Duration};
 
-/// Actions of the agent that need approval.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApprovalsConfig {
-    /// Handling of commands that look dangerous.
-    pub dangerous: Dangerous,
-    /// Whether an agent needs approval to change itself.
-    pub agent_changes: bool,
-    /// Whether an agent needs approval to create or change a skill.
-    pub skill_changes: bool,
-    /// Tools that need approval for every call.
-    pub tools: BTreeSet<String>,
-    /// Time limit of a decision.
-    pub timeout: Duration,
+settings! {
+    /// Actions of the agent that need approval.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ApprovalsConfig(section, dangerous: Dangerous) {
+        /// Policy for commands that look dangerous: allow, ask or block.
+        dangerous: Dangerous = choice(DANGEROUS)
+            .or_told(dangerous, "allow; block with `sandbox.allow_host_bash`");
+        /// Policy for calls by which an agent changes its definition for all users: ask or allow.
+        agent_changes: bool = choice(CHANGES).or(true);
+        /// Policy for calls by which an agent creates or changes a skill: ask or allow.
+        skill_changes: bool = choice(CHANGES).or(true);
+        /// Tools whose every call needs approval, including those of MCP servers. If update_agent is listed, an approved
+        /// call may also give an agent more tools and skills.
+        tools: BTreeSet<String> = names().or_told(Vec::new(), "none").into_iter().collect();
+        /// Time to decide, in seconds; then the call is denied.
+        timeout as "timeout_seconds": Duration = seconds(1.0).or(Duration::from_secs(600));
+    }
 }
 
 const DANGEROUS: &[(&str, Dangerous)] =
@@ -31,19 +35,16 @@ const CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
 /// Reads the `approvals` section. On the host's own shell, dangerous commands are blocked by default. A tool's own
 /// entry may require approval, too.
 pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig]) -> ApprovalsConfig {
-    let section = top.section("approvals");
+    let section = top.section("approvals").about(
+        "Actions that need approval, by a button or the number in its place. docs/threads-and-runs.md has those of \
+         HTTP clients.",
+    );
     let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
-    let told = "allow; block with `sandbox.allow_host_bash`";
-    let named = section.names("tools").or_told(Vec::new(), "none");
-    named.iter().for_each(|name| check_name(&section, "tools", name));
+    let mut approvals = ApprovalsConfig::read(&section, default);
+    approvals.tools.iter().for_each(|name| check_name(&section, "tools", name));
     let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
-    ApprovalsConfig {
-        dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
-        agent_changes: section.choice("agent_changes", CHANGES).or(true),
-        skill_changes: section.choice("skill_changes", CHANGES).or(true),
-        tools: named.into_iter().chain(own).collect(),
-        timeout: section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(600)),
-    }
+    approvals.tools.extend(own);
+    approvals
 }
 
 /// Names of our own tools besides [`NAMES`].

@@ -1,6 +1,6 @@
 //! Small helps of a model for people who write in DeerFlow's frontend: its `suggestions` and `input_polish`.
 
-use super::{model::ModelConfig, model_name, reader::Section};
+use super::{model::ModelConfig, reader::Section};
 
 /// Helps of a model for people who write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,27 +13,31 @@ pub struct Assistance {
     pub polish: Option<PolishRules>,
 }
 
-/// Rules for polishing texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolishRules {
-    /// Maximum length of a text, in characters.
-    pub max_chars: usize,
-    /// Name of the model that polishes; the first one if none.
-    pub model: Option<String>,
+settings! {
+    /// Rules for polishing texts.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct PolishRules(section, models: &[ModelConfig]) {
+        /// Maximum length of such a text, in characters.
+        max_chars: usize = number(1..=20_000).or(4_000);
+        /// Name of the model that rewords the text.
+        model as "model_name": Option<String> = model(models).eg("main").optional("the first model");
+    }
 }
 
 /// Reads the rules.
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Assistance {
-    let suggestions = top.section("suggestions");
-    let polish = top.section("input_polish");
-    let is_polished = polish.flag("enabled").or(true);
-    let rules = PolishRules {
-        max_chars: polish.number("max_chars", 1..=20_000_u32).or(4_000) as usize,
-        model: model_name::named(&polish, "model_name", models, "the first model"),
-    };
-    Assistance {
-        suggests: suggestions.flag("enabled").or(true),
-        max_suggestions: suggestions.number("max_suggestions", 1..=5_u32).or(3),
-        polish: is_polished.then_some(rules),
+    let section = top.section("suggestions").about("Follow-up questions that DeerFlow's frontend suggests.");
+    settings! { section =>
+        /// Suggests follow-up questions after an answer.
+        suggests as "enabled" = flag().or(true);
+        /// Maximum number of suggested questions.
+        max_suggestions = number(1..=5).or(3);
     }
+    let section = top.section("input_polish").about("Rewording of what people type in DeerFlow's frontend.");
+    settings! { section =>
+        /// Enables /api/input-polish, which rewords a text before it is sent.
+        enabled = flag().or(true);
+    }
+    let rules = PolishRules::read(&section, models);
+    Assistance { suggests, max_suggestions, polish: enabled.then_some(rules) }
 }

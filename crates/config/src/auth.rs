@@ -45,19 +45,25 @@ pub struct AuthConfig {
 }
 
 pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) -> AuthConfig {
-    let (gateway, auth) = (top.section("gateway"), top.section("auth"));
-    let show = |origins: &Vec<String>| origins.join(", ");
-    let listed = gateway.list("cors_origins", "origins", show, |value| match value {
-        NodeValue::Text(text) => origin(text),
-        _ => Err(ORIGIN.to_owned()),
-    });
-    let listed = listed.or_told(Vec::new(), "none");
-    let show = |networks: &Vec<IpNet>| networks.iter().map(IpNet::to_string).collect::<Vec<_>>().join(", ");
-    let proxies = auth.list("trusted_proxies", "addresses or networks", show, |value| match value {
-        NodeValue::Text(text) => network(text),
-        _ => Err(NETWORK.to_owned()),
-    });
-    let proxies = proxies.or_told(Vec::new(), "none");
+    let gateway = top.section("gateway");
+    let auth = top
+        .section("auth")
+        .about("Sign-in with e-mail and password, or by providers; `pudu user add` creates an account.");
+    settings! { gateway =>
+        /// Origins of other pages that may use the API with a session; `GATEWAY_CORS_ORIGINS` overrides it.
+        listed as "cors_origins" = list("origins", |value| match value {
+            NodeValue::Text(text) => origin(text),
+            _ => Err(ORIGIN.to_owned()),
+        }).or_told(Vec::new(), "none");
+    }
+    settings! { auth =>
+        /// Addresses or networks of proxies that name the client in X-Real-IP or X-Forwarded-For; `AUTH_TRUSTED_PROXIES`
+        /// overrides it.
+        proxies as "trusted_proxies" = list("addresses or networks", |value| match value {
+            NodeValue::Text(text) => network(text),
+            _ => Err(NETWORK.to_owned()),
+        }).or_told(Vec::new(), "none");
+    }
     let origins = from_env(top, start, "GATEWAY_CORS_ORIGINS", listed, origin);
     let disabled = is_on(start, "DEER_FLOW_AUTH_DISABLED");
     if disabled && is_production(start) {
@@ -87,7 +93,12 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
 
 /// Reads whether visitors may make themselves an account. DeerFlow's default is yes; pudu's is no.
 pub(super) fn registration(top: &Section<'_>) -> bool {
-    top.section("auth").section("local").flag("allow_registration").or(false)
+    let section = top.section("auth").section("local").about("Accounts with a password.");
+    settings! { section =>
+        /// Permits visitors to create an account.
+        allow_registration = flag().or(false);
+    }
+    allow_registration
 }
 
 const ANY: &str = "*";

@@ -1,7 +1,7 @@
 //! Limits of the spending of runs: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own
 //! `budgets`.
 
-use super::{model::ModelConfig, model_name, quantity::NumberUnit, reader::Section};
+use super::{model::ModelConfig, quantity::NumberUnit, reader::Section};
 use pudu_client::{
     BudgetRule, BudgetRules, CheaperModel,
     base::{BudgetPeriod, BudgetScope},
@@ -11,20 +11,32 @@ use pudu_client::{
 
 /// Largest limit in tokens.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
+/// Largest budget in tokens.
+const MAX_BUDGET: i64 = 1_000_000_000_000;
 /// Largest limit in money.
 const MAX_COST: f64 = 1e9;
 /// Millionths of a whole.
 const MICROS: f64 = 1e6;
 
-/// DeerFlow's `token_budget`, as it is written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TokenBudgetConfig {
-    enabled: bool,
-    max_tokens: u64,
-    max_input_tokens: Option<u64>,
-    max_output_tokens: Option<u64>,
-    warn: f64,
-    stop: f64,
+settings! {
+    /// DeerFlow's `token_budget`, as it is written; absent keys keep their values in `before`.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(super) struct TokenBudgetConfig(section, before: TokenBudgetConfig) {
+        /// Enables the section.
+        enabled: bool = flag().or(before.enabled);
+        /// Maximum number of tokens of prompts and replies.
+        max_tokens: u64 = amount(NumberUnit::Tokens, 1..=MAX_TOKENS).or(before.max_tokens);
+        /// Maximum number of tokens of prompts.
+        max_input_tokens: Option<u64> = amount(NumberUnit::Tokens, 1..=MAX_TOKENS)
+            .eg("150000").optional("no limit").or(before.max_input_tokens);
+        /// Maximum number of tokens of replies.
+        max_output_tokens: Option<u64> = amount(NumberUnit::Tokens, 1..=MAX_TOKENS)
+            .eg("50000").optional("no limit").or(before.max_output_tokens);
+        /// Share of a limit from which the model is asked to finish.
+        warn as "warn_threshold": f64 = decimal(0.0..=1.0).or(before.warn);
+        /// Share of a limit at which the run ends with its text so far.
+        stop as "hard_stop_threshold": f64 = decimal(0.0..=1.0).or(before.stop);
+    }
 }
 
 impl TokenBudgetConfig {
@@ -70,7 +82,9 @@ fn share(most: u64, share: f64) -> u64 {
 
 /// Reads the limits of a run.
 pub(super) fn of_run(top: &Section<'_>) -> TokenBudget {
-    let section = top.section("token_budget");
+    let section = top
+        .section("token_budget")
+        .about("Maximum tokens of a run, including those of its sub-agents (docs/budgets.md).");
     let read = token_budget(&section, TokenBudgetConfig::RUN);
     let says = section.present().any(|entry| entry.key != "enabled");
     if says && section.entry("enabled").is_none() {
@@ -81,20 +95,7 @@ pub(super) fn of_run(top: &Section<'_>) -> TokenBudget {
 
 /// Reads a `token_budget`; absent keys keep their values in `before`.
 pub(super) fn token_budget(section: &Section<'_>, before: TokenBudgetConfig) -> TokenBudgetConfig {
-    let read = TokenBudgetConfig {
-        enabled: section.flag("enabled").or(before.enabled),
-        max_tokens: section.amount("max_tokens", NumberUnit::Tokens, 1..=MAX_TOKENS).or(before.max_tokens),
-        max_input_tokens: section
-            .amount("max_input_tokens", NumberUnit::Tokens, 1..=MAX_TOKENS)
-            .optional("no limit")
-            .or(before.max_input_tokens),
-        max_output_tokens: section
-            .amount("max_output_tokens", NumberUnit::Tokens, 1..=MAX_TOKENS)
-            .optional("no limit")
-            .or(before.max_output_tokens),
-        warn: section.decimal("warn_threshold", 0.0..=1.0).or(before.warn),
-        stop: section.decimal("hard_stop_threshold", 0.0..=1.0).or(before.stop),
-    };
+    let read = TokenBudgetConfig::read(section, before);
     if read.stop < read.warn {
         let what = "a run would be stopped before its model is told";
         section.refuse("hard_stop_threshold", what, "write at least `warn_threshold`");
@@ -104,19 +105,27 @@ pub(super) fn token_budget(section: &Section<'_>, before: TokenBudgetConfig) -> 
 
 /// Reads the budgets of runs, people, rooms and accounts.
 pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> BudgetRules {
-    let section = top.section("budgets");
-    let currency = section.text("currency").or("USD".to_owned());
-    let warn = section.decimal("warn_threshold", 0.0..=1.0).or(0.8);
-    let cheaper = model_name::named(&section, "cheaper_model", models, "none");
-    let from = section.decimal("cheaper_threshold", 0.0..=1.0).or_told(warn, "`warn_threshold`");
-    let mut limits = of_one_run(&section.section("run"), &currency);
-    for (key, scope) in [
-        ("person", BudgetScope::Person),
-        ("room", BudgetScope::Room),
-        ("account", BudgetScope::Account),
-        ("everybody", BudgetScope::Everybody),
+    let section = top.section("budgets").about(
+        "Limits of spending by run, user, group, bot and in total; each limit is optional (docs/budgets.md).",
+    );
+    settings! { section =>
+        /// Currency of limits in money; all models then need prices in this currency.
+        currency = text().or("USD".to_owned());
+        /// Share of a budget from which users and the model are warned.
+        warn as "warn_threshold" = decimal(0.0..=1.0).or(0.8);
+        /// Name of the model that answers once most of a budget is spent.
+        cheaper as "cheaper_model" = model(models).eg("main").optional("none");
+        /// Share of a budget from which that model answers.
+        from as "cheaper_threshold" = decimal(0.0..=1.0).or_told(warn, "`warn_threshold`");
+    }
+    let mut limits = of_one_run(&section.section("run").about("Limits of each run."), &currency);
+    for (key, scope, about) in [
+        ("person", BudgetScope::Person, "Limits of each user."),
+        ("room", BudgetScope::Room, "Limits of each group."),
+        ("account", BudgetScope::Account, "Limits of each bot, with all its users and groups."),
+        ("everybody", BudgetScope::Everybody, "Limits of all together."),
     ] {
-        limits.extend(periods(&section.section(key), scope, &currency));
+        limits.extend(periods(&section.section(key).about(about), scope, &currency));
     }
     if limits.iter().any(|rule| rule.unit != BudgetUnit::Tokens) {
         check_prices(&section, &currency, models);
@@ -126,19 +135,36 @@ pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> BudgetRules {
 }
 
 fn of_one_run(section: &Section<'_>, currency: &str) -> Vec<BudgetRule> {
-    let rule = |(unit, limit)| BudgetRule { scope: BudgetScope::Run, period: None, unit, limit };
-    let tokens = tokens(section, "tokens").map(|limit| (BudgetUnit::Tokens, limit));
-    let cost = cost(section, "cost").map(|limit| (BudgetUnit::Money(currency.to_owned()), limit));
-    [tokens, cost].into_iter().flatten().map(rule).collect()
+    settings! { section =>
+        /// Maximum number of tokens of a run.
+        tokens = amount(NumberUnit::Tokens, 0..=MAX_BUDGET).eg("500000").optional("no limit");
+        /// Maximum cost of a run.
+        cost = decimal(0.0..=MAX_COST).eg("2").optional("no limit").map(micros);
+    }
+    let money = BudgetUnit::Money(currency.to_owned());
+    let rule = |(unit, limit): (_, Option<i64>)| {
+        Some(BudgetRule { scope: BudgetScope::Run, period: None, unit, limit: limit? })
+    };
+    [(BudgetUnit::Tokens, tokens), (money, cost)].into_iter().filter_map(rule).collect()
 }
 
 fn periods(section: &Section<'_>, scope: BudgetScope, currency: &str) -> Vec<BudgetRule> {
+    settings! { section =>
+        /// Maximum number of tokens per day, in UTC.
+        tokens_per_day = amount(NumberUnit::Tokens, 0..=MAX_BUDGET).eg("1000000").optional("no limit");
+        /// Maximum number of tokens per calendar month, in UTC.
+        tokens_per_month = amount(NumberUnit::Tokens, 0..=MAX_BUDGET).eg("10000000").optional("no limit");
+        /// Maximum cost per day, in UTC.
+        cost_per_day = decimal(0.0..=MAX_COST).eg("5").optional("no limit").map(micros);
+        /// Maximum cost per calendar month, in UTC.
+        cost_per_month = decimal(0.0..=MAX_COST).eg("50").optional("no limit").map(micros);
+    }
     let money = || BudgetUnit::Money(currency.to_owned());
     let all = [
-        (BudgetPeriod::Day, BudgetUnit::Tokens, tokens(section, "tokens_per_day")),
-        (BudgetPeriod::Month, BudgetUnit::Tokens, tokens(section, "tokens_per_month")),
-        (BudgetPeriod::Day, money(), cost(section, "cost_per_day")),
-        (BudgetPeriod::Month, money(), cost(section, "cost_per_month")),
+        (BudgetPeriod::Day, BudgetUnit::Tokens, tokens_per_day),
+        (BudgetPeriod::Month, BudgetUnit::Tokens, tokens_per_month),
+        (BudgetPeriod::Day, money(), cost_per_day),
+        (BudgetPeriod::Month, money(), cost_per_month),
     ];
     let rule = |(period, unit, limit): (_, _, Option<i64>)| {
         Some(BudgetRule { scope, period: Some(period), unit, limit: limit? })
@@ -146,16 +172,9 @@ fn periods(section: &Section<'_>, scope: BudgetScope, currency: &str) -> Vec<Bud
     all.into_iter().filter_map(rule).collect()
 }
 
-fn tokens(section: &Section<'_>, key: &str) -> Option<i64> {
-    section
-        .amount(key, NumberUnit::Tokens, 0..=MAX_TOKENS)
-        .optional("no limit")
-        .and_then(|tokens| i64::try_from(tokens).ok())
-}
-
 #[allow(clippy::cast_possible_truncation, reason = "the largest cost is far below 2^53 millionths")]
-fn cost(section: &Section<'_>, key: &str) -> Option<i64> {
-    section.decimal(key, 0.0..=MAX_COST).optional("no limit").map(|cost| (cost * MICROS).round() as i64)
+fn micros(cost: f64) -> i64 {
+    (cost * MICROS).round() as i64
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares are between 0 and 1")]

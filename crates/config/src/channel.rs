@@ -109,6 +109,8 @@ struct PlatformReader {
     chat: ReadId,
     /// Form of ids, in a few words.
     ids: &'static str,
+    /// A sentence about its accounts.
+    about: &'static str,
     /// Source of the recent messages of a group there.
     history: GroupHistory,
 }
@@ -164,6 +166,11 @@ pub enum Allow {
 }
 
 impl Allow {
+    /// Returns the allowed ids of a list; an empty list allows everyone.
+    fn listed(ids: Vec<String>) -> Self {
+        if ids.is_empty() { Self::Everyone } else { Self::Only(ids.into_iter().collect()) }
+    }
+
     /// Returns whether this id is allowed.
     pub fn permits(&self, id: &str) -> bool {
         match self {
@@ -197,30 +204,41 @@ pub enum UnpairedPeople {
 const UNPAIRED_PEOPLE: &[(&str, UnpairedPeople)] =
     &[("own", UnpairedPeople::Own), ("shared", UnpairedPeople::Shared)];
 
-/// Times for all accounts, picked up for the next message.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Timing {
-    /// How long running turns may go on after the order to stop.
-    pub shutdown_grace_period: Duration,
-    /// Messages that follow each other within this time become one turn.
-    pub follow_up_window: Duration,
-    /// A reply that is older than this is not sent any more.
-    pub outbox_max_age: Duration,
-    /// Treatment of people who joined no user.
-    pub unpaired: UnpairedPeople,
-    /// The time zone of people whose account names none.
-    pub timezone: TimeZone,
-    /// The language of accounts that name none, and of the page and the terminal.
-    pub language: Option<Language>,
+settings! {
+    /// Times for all accounts, picked up for the next message.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Timing(section) {
+        /// Time for active runs to finish at shutdown, in seconds; the others resume at the next start.
+        shutdown_grace_period as "shutdown_grace_period_seconds": Duration = seconds(0.0)
+            .or(Duration::from_secs(3));
+        /// Time within which successive messages become one run, in milliseconds.
+        follow_up_window as "follow_up_window_ms": Duration = span(NumberUnit::Milliseconds, 0..=60_000)
+            .or(Duration::from_millis(500));
+        /// Maximum age of an undelivered reply, in seconds; older replies are not sent.
+        outbox_max_age as "outbox_max_age_seconds": Duration = seconds(1.0).or(Duration::from_secs(6 * 3600));
+        /// Platform users that are not linked with /connect: own (each is a user with own memory, limits and files) or
+        /// shared (all are one user, as in DeerFlow).
+        unpaired as "unpaired_people": UnpairedPeople = choice(UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
+        /// Time zone of the users, such as Europe/Berlin, for the day and time in the agent's prompt. The default is the
+        /// system's.
+        timezone: TimeZone = timezone().eg("Europe/Berlin").or_told(TimeZone::system(), "the system's");
+        /// Language of pudu's own texts (commands, buttons, notes): en or zh (Simplified Chinese). If unset, each user's
+        /// language if the platform reports it, else English.
+        language: Option<Language> = language().applies(Effect::Reconnect).eg("en")
+            .optional("the person's, else English");
+    }
 }
 
-/// How much may wait and run; set once at the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// How many messages may wait to be taken up; more are refused.
-    pub inbound_queue_maxsize: usize,
-    /// How many runs may go on at once.
-    pub max_concurrency: usize,
+settings! {
+    /// How much may wait and run; set once at the start.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Capacity(section) {
+        /// Maximum number of a bot's messages that wait for their answers; the bot refuses more, and the platform redelivers
+        /// them. Other bots are not affected.
+        inbound_queue_maxsize: usize = number(1..=1_000_000).or(1000);
+        /// Maximum number of concurrent runs; a run waits for the network, so this is far above DeerFlow's 5 workers.
+        max_concurrency: usize = number(1..=100_000).or(1_024);
+    }
 }
 
 const CHOOSING: &[(&str, Choosing)] =
@@ -228,50 +246,31 @@ const CHOOSING: &[(&str, Choosing)] =
 
 /// Reads how much may wait and run.
 pub(super) fn capacity(top: &Section<'_>) -> Capacity {
-    let section = top.section("channels");
+    let section = top.section("channels").about("Chat platforms.");
     section.note_unused(&["gateway_url", "langgraph_url"]);
-    let max_concurrency = section.number("max_concurrency", 1..=100_000_u32).or(1_024);
-    if max_concurrency != 1_024 {
+    let capacity = Capacity::read(&section);
+    if capacity.max_concurrency != 1_024 {
         section.differs("max_concurrency", "runs of the whole daemon at once");
     }
-    Capacity {
-        inbound_queue_maxsize: section.number("inbound_queue_maxsize", 1..=1_000_000_u32).or(1000) as usize,
-        max_concurrency: max_concurrency as usize,
-    }
+    capacity
 }
 
 /// Reads the timing that is common to all accounts.
 pub(super) fn timing(top: &Section<'_>) -> Timing {
-    let section = top.section("channels");
-    let window = section.amount("follow_up_window_ms", NumberUnit::Milliseconds, 0..=60_000_u64).or(500);
-    let unpaired = section.choice("unpaired_people", UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
-    Timing {
-        shutdown_grace_period: section
-            .seconds("shutdown_grace_period_seconds", 0.0)
-            .or(Duration::from_secs(3)),
-        follow_up_window: Duration::from_millis(window),
-        unpaired,
-        outbox_max_age: section.seconds("outbox_max_age_seconds", 1.0).or(Duration::from_secs(6 * 3600)),
-        timezone: timezone(&section),
-        language: language(&section),
-    }
-}
-
-fn language(wide: &Section<'_>) -> Option<Language> {
-    wide.language("language").optional("the person's, else English")
+    Timing::read(&top.section("channels"))
 }
 
 fn own_language(section: &Section<'_>, common: Option<Language>) -> Option<Language> {
-    section.language("language").optional("`channels.language`").or(common)
-}
-
-fn timezone(wide: &Section<'_>) -> TimeZone {
-    wide.timezone("timezone").or_told(TimeZone::system(), "the system's")
+    settings! { section =>
+        /// Override of `channels.language` for this bot.
+        language = language().eg("en").optional("`channels.language`").or(common);
+    }
+    language
 }
 
 /// Reads the accounts that are on.
 pub(super) fn accounts(top: &Section<'_>) -> Vec<AccountConfig> {
-    let language = language(&top.section("channels"));
+    let language = top.section("channels").language("language").foreign();
     let found: Vec<_> = find(top).into_iter().filter_map(|found| account(found, language)).collect();
     refuse_twins(&found);
     found.into_iter().map(|(account, _)| account).collect()
@@ -310,27 +309,46 @@ fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
 /// Reads how each account behaves, by its name.
 pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     let wide = top.section("channels");
-    let follow_ups = wide.choice("follow_ups", FollowUpMode::NAMES).or(FollowUpMode::Queue);
-    let told = "create; fixed where `session` names an agent";
-    let choosing = wide.choice("agent_choice", CHOOSING).optional(told);
-    let (common, zone, language) = (session::read(&wide), timezone(&wide), language(&wide));
+    settings! { wide =>
+        /// Handling of a message that arrives during a run: queue, steer or interrupt.
+        follow_ups = choice(FollowUpMode::NAMES).or(FollowUpMode::Queue);
+        /// Choice of the agent by users: fixed, choose (among existing agents) or create (also create and change agents). The
+        /// default is create, or fixed if `session` names an agent.
+        choosing as "agent_choice" = choice(CHOOSING).eg("create")
+            .optional("create; fixed where `session` names an agent");
+    }
+    let session = "Agent that answers, and its settings. A bot's own `session` overrides this.";
+    let (common, times) = (session::read(&wide, session), timing(top));
     let one = |AccountSection { name, kind, section }: AccountSection<'_>| {
         let SectionKind::Ours(reader) = kind else { return None };
+        settings! { section =>
+            /// Ids of the users who may write to the bot. An empty list admits all.
+            allowed_users = list(reader.ids, reader.user).or_told(Vec::new(), "everybody");
+            /// Ids of the chats in which users may write to the bot. An empty list admits all.
+            allowed_chats = list(reader.ids, reader.chat).or_told(Vec::new(), "everybody");
+            /// Admits unlisted users by a code: `pudu connect` makes one, valid for ten minutes.
+            pairing = flag().or(false);
+            /// Ids of the users who approve restricted actions; if empty, the user who sent the message decides.
+            approvers = list(reader.ids, reader.user).or_told(Vec::new(), "whoever is answered");
+            /// Override of `channels.follow_ups` for this bot.
+            follow_ups = choice(FollowUpMode::NAMES).eg("queue").or_told(follow_ups, "`channels.follow_ups`");
+            /// Override of `channels.agent_choice` for this bot.
+            agent_choice = choice(CHOOSING).eg("create").optional("`channels.agent_choice`").or(choosing);
+            /// Override of `channels.timezone` for this bot.
+            timezone = timezone().eg("Europe/Berlin")
+                .or_told(times.timezone.clone(), "`channels.timezone`");
+        }
+        let session = session::read(&section, "Overrides of `channels.session` for this bot.");
         let policy = AccountPolicy {
-            allowed_users: allow(&section, "allowed_users", reader.ids, reader.user),
-            allowed_chats: allow(&section, "allowed_chats", reader.ids, reader.chat),
-            pairing: section.flag("pairing").or(false),
-            approvers: approvers(&section, reader),
-            follow_ups: section
-                .choice("follow_ups", FollowUpMode::NAMES)
-                .or_told(follow_ups, "`channels.follow_ups`"),
-            session: session::read(&section).merged_over(&common),
-            agent_choice: section
-                .choice("agent_choice", CHOOSING)
-                .optional("`channels.agent_choice`")
-                .or(choosing),
-            timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
-            language: own_language(&section, language),
+            allowed_users: Allow::listed(allowed_users),
+            allowed_chats: Allow::listed(allowed_chats),
+            pairing,
+            approvers: approvers.into_iter().collect(),
+            follow_ups,
+            session: session.merged_over(&common),
+            agent_choice,
+            timezone,
+            language: own_language(&section, times.language),
             context: GroupContext::OFF,
         };
         let context = context::read(&section, &policy, reader.history);
@@ -425,11 +443,18 @@ fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSectio
         }
         return None;
     };
-    let section = wide.section_like(&entry.key, pattern);
-    section.text("type").or_told(name.to_owned(), "the account's name");
+    let mut section = wide.section_like(&entry.key, pattern);
+    if let SectionKind::Ours(reader) = kind {
+        section = section.about(reader.about);
+    }
     let default = credentials.iter().any(|key| section.entry(key).is_some());
     let unsaid = section.entry("enabled").is_none();
-    let enabled = section.flag("enabled").or_told(default, "true once there are credentials");
+    settings! { section =>
+        /// Platform of the bot.
+        _type as "type" = text().or_told(name.to_owned(), "the account's name");
+        /// Enables the bot; if unset, it is enabled if it has credentials.
+        enabled = flag().or_told(default, "true once there are credentials");
+    }
     let whole = matches!(entry.node.value, NodeValue::Map(_) | NodeValue::Null);
     if unsaid && whole && !default && matches!(kind, SectionKind::Ours(_)) {
         let what = format!("this account is off: no `{}`", credentials.join("`, no `"));
@@ -469,21 +494,4 @@ fn refuse(wide: &Section<'_>, entry: &MappingEntry, name: &str) {
         None => format!("write `type:` with one of {}", platforms().collect::<Vec<_>>().join(", ")),
     };
     wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), help);
-}
-
-/// Reads who approves. Names can change hands here as well.
-fn approvers(section: &Section<'_>, reader: &PlatformReader) -> BTreeSet<String> {
-    let show = |ids: &Vec<String>| ids.join(", ");
-    let ids = section.list("approvers", reader.ids, show, reader.user);
-    ids.or_told(Vec::new(), "whoever is answered").into_iter().collect()
-}
-
-/// Reads a list of allowed ids. A text without ids is an error: an emptied variable must not open the account.
-fn allow(section: &Section<'_>, key: &str, ids: &str, read: ReadId) -> Allow {
-    let show = |ids: &Vec<String>| ids.join(", ");
-    let ids = section.list(key, ids, show, read).or_told(Vec::new(), "everybody");
-    match ids.is_empty() {
-        true => Allow::Everyone,
-        false => Allow::Only(ids.into_iter().collect()),
-    }
 }

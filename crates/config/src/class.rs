@@ -215,10 +215,17 @@ impl Class {
 
 /// Reads the `use` of a section. A refused or unknown path is reported and returned as `None`.
 pub(super) fn read(section: &Section<'_>, kind: ClassKind, default: Option<&'static str>) -> Option<Class> {
-    let setting = section.text("use");
+    let about = match kind {
+        ClassKind::Model => "DeerFlow's class path of the model; it selects the provider and its protocol.",
+        ClassKind::Sandbox => "DeerFlow's path of the provider.",
+        ClassKind::Tool => "DeerFlow's path of the tool.",
+    };
+    let setting = section.text("use").about(about);
     let path = match default {
         Some(default) => setting.or(default.to_owned()),
-        None => setting.required("name the part by its path, as docs/configuration.md lists them")?,
+        None => setting
+            .eg("deerflow.community.tavily.tools:web_search_tool")
+            .required("name the part by its path, as docs/configuration.md lists them")?,
     };
     let modern = path.strip_prefix("src.").map_or_else(|| path.clone(), |rest| format!("deerflow.{rest}"));
     let known = || CLASSES.iter().filter(|(_, class)| class.kind() == kind);

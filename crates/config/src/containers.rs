@@ -4,7 +4,7 @@
 use super::elsewhere::KubernetesConfig;
 use super::{
     Start,
-    elsewhere::{ProvisionerConfig, container_prefix},
+    elsewhere::{ProvisionerConfig, container_prefix, image},
     reader::Section,
 };
 use pudu_client::{base::Network, containers::ExecMethod, sandbox::CommandLimits};
@@ -48,15 +48,17 @@ pub struct DockerConfig {
     pub host_home: Option<PathBuf>,
 }
 
-/// How long containers are kept, and how many.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Keep {
-    /// Idle time after which an unused container is removed; never if zero.
-    pub idle_timeout: Duration,
-    /// Maximum number of containers.
-    pub replicas: usize,
-    /// Number of processors that each may keep busy; all if none.
-    pub cpus: Option<f64>,
+settings! {
+    /// How long containers are kept, and how many.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Keep(section) {
+        /// Idle time after which a container is removed, in seconds; 0 keeps the container.
+        idle_timeout: Duration = seconds(0.0).eg("600").or(Self::default().idle_timeout);
+        /// Maximum number of containers; if all are in use, one more is created temporarily.
+        replicas: usize = number(1..=1000).eg("3").or(Self::default().replicas);
+        /// Maximum number of processors of each container.
+        cpus: Option<f64> = decimal(0.01..=1024.0).eg("2").optional("all");
+    }
 }
 
 impl Default for Keep {
@@ -138,15 +140,24 @@ impl SandboxBackend {
 /// Reads which engine makes containers of what.
 pub(super) fn docker(section: &Section<'_>, start: &Start) -> DockerConfig {
     let env = |name: &str| start.env.get(name).filter(|value| !value.is_empty());
-    let image = section.text("image").or(IMAGE.to_owned());
-    let api = section.choice("api", APIS).or_told(usual(&image), "aio for the all-in-one image, else exec");
-    let host = env("DOCKER_HOST").unwrap_or(SOCKET).to_owned();
-    let host = section.text("docker_host").or_told(host, &format!("`DOCKER_HOST`, or {SOCKET}"));
+    let image = image(section, IMAGE);
+    settings! { section =>
+        /// Way to run commands in a container: aio by the HTTP API of the all-in-one image; exec by the engine, in any image
+        /// with a shell.
+        api = choice(APIS).or_told(usual(&image), "aio for the all-in-one image, else exec");
+        /// Address of the container engine: unix:///path/of/the/socket or tcp://host:port.
+        host as "docker_host" = text().eg(SOCKET)
+            .or_told(env("DOCKER_HOST").unwrap_or(SOCKET).to_owned(), &format!("`DOCKER_HOST`, or {SOCKET}"));
+    }
     if !["unix://", "tcp://", "http://", "https://"].iter().any(|scheme| host.starts_with(scheme)) {
         let what = format!("\"{host}\" is no address of an engine that pudu can speak to");
         section.refuse("docker_host", what, "write unix:///path/of/the/socket or tcp://host:port");
     }
     let prefix = container_prefix(section);
+    settings! { section =>
+        /// First port of this machine for the image's API; without it the engine chooses free ones.
+        port = number(1..=65535_u16).eg("8080").optional("one that is free");
+    }
     let verified = env("DOCKER_TLS_VERIFY").is_some() || host.starts_with("https://");
     let reach = env("DEER_FLOW_SANDBOX_HOST").unwrap_or("127.0.0.1").to_owned();
     let near = matches!(reach.as_str(), "localhost" | "127.0.0.1" | "::1");
@@ -155,7 +166,7 @@ pub(super) fn docker(section: &Section<'_>, start: &Start) -> DockerConfig {
         certificates: env("DOCKER_CERT_PATH").filter(|_| verified).map(|path| start.dir.join(path)),
         image,
         api,
-        port: section.number("port", 1..=65535_u16).optional("one that is free"),
+        port,
         bind: bind.to_owned(),
         reach,
         prefix,
@@ -174,13 +185,8 @@ fn usual(image: &str) -> ExecMethod {
 
 /// Reads how long they are kept.
 pub(super) fn keep(section: &Section<'_>, provider: &SandboxBackend) -> Keep {
-    let usual = Keep::default();
-    if matches!(provider, SandboxBackend::Local) {
-        return usual;
-    }
-    Keep {
-        idle_timeout: section.seconds("idle_timeout", 0.0).or(usual.idle_timeout),
-        replicas: section.number("replicas", 1..=1000_u32).or(3) as usize,
-        cpus: section.decimal("cpus", 0.01..=1024.0).optional("all"),
+    match provider {
+        SandboxBackend::Local => Keep::default(),
+        _ => Keep::read(section),
     }
 }

@@ -41,6 +41,8 @@ enum Name {
 const NAMES: &[(&str, Name)] =
     &[("memory", Name::Memory), ("sqlite", Name::Sqlite), ("postgres", Name::Postgres)];
 
+const SERVER: &str = "write postgresql://user:password@host:5432/name, best as a variable: $DATABASE_URL";
+
 const UNSUPPORTED_KEYS: &[&str] = &[
     "checkpoint_cache",
     "checkpoint_channel_mode",
@@ -55,11 +57,20 @@ const UNSUPPORTED_KEYS: &[&str] = &[
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
     let usual = start.home().join("data");
-    let section = top.section("database");
+    let section = top.section("database").about("Store of pudu's persistent data.");
     section.note_unused(UNSUPPORTED_KEYS);
-    let name = section.choice("backend", NAMES).or(Name::Sqlite);
-    let dir = section.text("sqlite_dir").optional("`data` in the home folder");
-    let url = postgres_url(&section.clone().needed(name == Name::Postgres), "postgres_url");
+    settings! { section =>
+        /// Type of store: sqlite needs nothing, postgres a server, memory loses everything at exit.
+        name as "backend" = choice(NAMES).or(Name::Sqlite);
+        /// Folder of the SQLite file.
+        dir as "sqlite_dir" = text().eg(".pudu/data").optional("`data` in the home folder");
+    }
+    let server = section.clone().needed(name == Name::Postgres);
+    settings! { server =>
+        /// URL of the PostgreSQL server.
+        url as "postgres_url" = secret().eg("$DATABASE_URL")
+            .required_if(name == Name::Postgres, SERVER, "required for postgres");
+    }
     let legacy = checkpointer(top, start, !section.exists());
     let backend = match name {
         Name::Memory => Some(Backend::Memory),
@@ -70,7 +81,9 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
 }
 
 fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backend> {
-    let section = top.section("checkpointer");
+    let section = top
+        .section("checkpointer")
+        .about("DeerFlow's older section; it counts only without a `database` section.");
     section.note_unused(&["postgres_schema"]);
     if section.exists() && !counts {
         top.warn(
@@ -80,8 +93,17 @@ fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backen
         );
     }
     let section = section.clone().needed(counts && section.exists());
-    let name = section.choice("type", NAMES).optional("none");
-    let url = postgres_url(&section.clone().needed(name == Some(Name::Postgres)), "connection_string");
+    settings! { section =>
+        /// Type of store.
+        name as "type" = choice(NAMES).eg("sqlite").optional("none");
+    }
+    let needed = section.is_needed() && name == Some(Name::Postgres);
+    let server = section.clone().needed(needed);
+    settings! { server =>
+        /// URL of the PostgreSQL server, or a file in the folder for SQLite.
+        url as "connection_string" = secret().eg(".pudu/data/checkpoints.db")
+            .required_if(needed, SERVER, "required for postgres");
+    }
     if !section.is_needed() {
         return None;
     }
@@ -94,18 +116,8 @@ fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backen
 
 /// DeerFlow names a file of its own there; pudu's goes beside it.
 fn folder(section: &Section<'_>, start: &Start) -> PathBuf {
-    let file = section.text("connection_string").optional("none").map(PathBuf::from);
+    let file = section.text("connection_string").foreign().map(PathBuf::from);
     let parent = file.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let parent = parent.filter(|dir| !dir.as_os_str().is_empty());
     parent.map_or_else(|| start.home().join("data"), |dir| start.dir.join(dir))
-}
-
-fn postgres_url(section: &Section<'_>, key: &str) -> Option<SecretString> {
-    let url = section.secret(key);
-    match section.is_needed() {
-        true => {
-            url.required("write postgresql://user:password@host:5432/name, best as a variable: $DATABASE_URL")
-        }
-        false => url.optional("required for postgres"),
-    }
 }

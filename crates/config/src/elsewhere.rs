@@ -62,10 +62,18 @@ impl PartialEq for ProvisionerConfig {
 
 /// Reads where the provisioner is; `None` if there is none.
 pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<ProvisionerConfig> {
-    let url = section.url("provisioner_url").optional("none");
-    let wanted = wanted && url.is_some();
-    let key = section.clone().needed(wanted).secret("provisioner_api_key").optional("none");
-    let shared = section.flag("thread_data_mounts").or(false);
+    settings! { section =>
+        /// URL of DeerFlow's provisioner; with it AioSandboxProvider gets sandboxes from the provisioner instead of an
+        /// engine.
+        url as "provisioner_url" = url().eg("http://provisioner:8002").optional("none");
+    }
+    let needed = section.clone().needed(wanted && url.is_some());
+    settings! { needed =>
+        /// PROVISIONER_API_KEY of the provisioner.
+        key as "provisioner_api_key" = secret().eg("$PROVISIONER_API_KEY").optional("none");
+        /// Whether the provisioner's sandboxes mount the folders of this machine; otherwise pudu copies files both ways.
+        shared as "thread_data_mounts" = flag().or(false);
+    }
     if let Some(url) = &url
         && (!url.username().is_empty() || url.password().is_some())
     {
@@ -77,14 +85,23 @@ pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisi
 
 /// Reads how Pods are made; `None` if nothing says where the home is.
 pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<KubernetesConfig> {
-    let inner = section.section("kubernetes");
-    let home = inner.text("home").optional("none");
-    let kubeconfig =
-        inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account");
-    let context = inner.text("context").optional("the current one");
-    let namespace = inner.text("namespace").optional("the context's");
-    let run_as = inner.number("run_as", 1..=u32::MAX).optional("as for commands on this machine");
-    let pull_secret = inner.text("pull_secret").optional("none");
+    let inner =
+        section.section("kubernetes").about("Cluster for Pods (`use: pudu.sandbox:KubernetesProvider`).");
+    settings! { inner =>
+        /// Volume that holds pudu's home in the cluster: `claim NAME` for a claim, `host PATH` for a folder of the nodes.
+        home = text().eg("claim pudu-home").optional("none");
+        /// Path of the kubeconfig.
+        kubeconfig = text().eg("/etc/pudu/kubeconfig")
+            .optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account").map(PathBuf::from);
+        /// Context in the kubeconfig.
+        context = text().eg("production").optional("the current one");
+        /// Namespace of the Pods.
+        namespace = text().eg("pudu-sandboxes").optional("the context's");
+        /// User id of commands if pudu is root; otherwise it is pudu's own.
+        run_as = number(1..=u32::MAX).eg("65533").optional("as for commands on this machine");
+        /// Secret for pulling the image.
+        pull_secret = text().eg("registry").optional("none");
+    }
     let home = match home.as_deref().map(str::trim).map(parse) {
         Some(Some(home)) => home,
         Some(None) => {
@@ -98,11 +115,10 @@ pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernet
             return None;
         }
     };
-    let kubeconfig = kubeconfig.map(PathBuf::from);
     if !wanted {
         return None;
     }
-    let image = section.text("image").or(IMAGE.to_owned());
+    let image = image(section, IMAGE);
     let prefix = prefix(section);
     Some(KubernetesConfig { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
 }
@@ -130,9 +146,23 @@ fn parse(text: &str) -> Option<HomeVolume> {
     }
 }
 
+/// Reads the image of sandboxes.
+pub(super) fn image(section: &Section<'_>, usual: &str) -> String {
+    settings! { section =>
+        /// Image of containers (`use: deerflow.community.aio_sandbox:AioSandboxProvider`): DeerFlow's all-in-one image, or any
+        /// image with a shell. The default of Pods is python:3.13-slim.
+        image = text().eg("enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest")
+            .or(usual.to_owned());
+    }
+    image
+}
+
 /// Reads the prefix of containers' names.
 pub(super) fn container_prefix(section: &Section<'_>) -> String {
-    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
+    settings! { section =>
+        /// Prefix of the names of containers.
+        prefix as "container_prefix" = text().eg("deer-flow-sandbox").or("deer-flow-sandbox".to_owned());
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
         || !prefix.chars().all(plain)

@@ -34,11 +34,20 @@ impl GatewayConfig {
 }
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> GatewayConfig {
-    let section = top.section("gateway");
-    let host = section.text("host").or("127.0.0.1".to_owned());
-    let port = section.number("port", 0..=u16::MAX).or(8001);
-    let token = section.secret("token").optional("none");
-    let public_url = section.url("public_url").optional("none");
+    let section = top.section("gateway").about(
+        "HTTP API and page. `--bind` overrides GATEWAY_HOST and GATEWAY_PORT, which override this section.",
+    );
+    settings! { section =>
+        /// Host name or IP address to listen on; 0.0.0.0 accepts other machines.
+        host = text().or("127.0.0.1".to_owned());
+        /// Port to listen on; 0 takes any free port.
+        port = number(0..=u16::MAX).or(8001);
+        /// Token that callers must present; without it pudu generates one where other machines or commands can reach the
+        /// gateway.
+        token = secret().eg("$PUDU_TOKEN").optional("none");
+        /// Public URL of the gateway; a file too large for a chat becomes a link below it, valid for a day.
+        public_url = url().eg("https://pudu.example.com").optional("none");
+    }
     let (host, port) = from_env(&section, start, host, port);
     let (host, port) = from_flag(&section, start, host, port);
     let plain = |c: char| c.is_ascii_graphic() && !";,\"\\".contains(c);
@@ -63,6 +72,16 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> GatewayConfig {
         section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
     }
     GatewayConfig { host, port, token, public_url }
+}
+
+/// Reads the programs that MCP servers may be which clients of the API add.
+pub(super) fn mcp_commands(top: &Section<'_>) -> Vec<String> {
+    let section = top.section("gateway");
+    settings! { section =>
+        /// Programs that MCP servers added over HTTP may start; if empty, only the operator's file can name a program.
+        mcp_commands = names().or(Vec::new());
+    }
+    mcp_commands
 }
 
 fn from_env(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {

@@ -47,9 +47,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads them; `None` if they are off.
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<GuardrailsConfig> {
-    let section = top.section("guardrails");
+    let section = top.section("guardrails").about(
+        "Guardrails: decisions on each tool call without a person. docs/guardrails.md describes them.",
+    );
     let says = section.present().any(|entry| entry.key != "enabled");
-    let switch = section.flag("enabled");
+    let switch = section.flag("enabled").about("Enables guardrails.");
     let unsaid = section.entry("enabled").is_none() && !switch.is_spoilt();
     let enabled = switch.or(false);
     if says && unsaid {
@@ -59,13 +61,17 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<GuardrailsConfig>
         );
     }
     let section = section.needed(enabled);
-    let provider = section.section("provider");
-    let config = provider.section("config");
+    settings! { section =>
+        /// Refuses a call when a provider fails; otherwise the other providers decide.
+        fail_closed = flag().or(true);
+    }
+    let provider =
+        section.section("provider").about("The provider. All keys below config apply, with any `use`.");
+    let config = provider.section("config").about("Settings of the provider.");
     let kind = kind(&provider, enabled);
     let (agent_id, passport) = passport(&section, start, kind);
     let allowlist = allowlist(&config, kind);
     let http = http(&config, kind);
-    let fail_closed = section.flag("fail_closed").or(true);
     if !enabled {
         provider.ignore_rest();
         config.ignore_rest();
@@ -75,7 +81,11 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<GuardrailsConfig>
 }
 
 fn kind(provider: &Section<'_>, enabled: bool) -> Option<ProviderKind> {
-    let named = provider.text("use").required(CHOICE)?;
+    settings! { provider =>
+        /// Provider: deerflow.guardrails.builtin:AllowlistProvider, http or passport.
+        named as "use" = text().eg("http").required(CHOICE);
+    }
+    let named = named?;
     let known = PROVIDERS.iter().find(|(name, _)| *name == named).map(|(_, kind)| *kind);
     if known.is_none() && enabled {
         provider.refuse("use", format!("pudu has no guardrail provider \"{named}\""), CHOICE);
@@ -94,7 +104,12 @@ fn passport(
         let map = section.map("passport").foreign();
         return (None, map.map(|map| PassportSource::Inline(map.into())));
     }
-    let Some(named) = section.text("passport").optional("none") else {
+    settings! { section =>
+        /// Open Agent Passport that is checked before each call: its file, or the passport itself. Another name is passed to
+        /// the provider unchanged.
+        named as "passport" = text().eg("passport.json").optional("none");
+    }
+    let Some(named) = named else {
         if kind == Some(ProviderKind::Passport) && section.is_needed() {
             section.refuse("passport", "this is missing or empty", PASSPORT);
         }
@@ -119,8 +134,12 @@ fn passport(
 }
 
 fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowlist> {
-    let allowed = config.names("allowed_tools").optional("all");
-    let denied = config.names("denied_tools").or_told(Vec::new(), "none");
+    settings! { config =>
+        /// The only tools that may be called, including those of MCP servers; an empty list allows none.
+        allowed as "allowed_tools" = names().eg("[ls, read_file]").optional("all");
+        /// Tools that may not be called.
+        denied as "denied_tools" = names().or_told(Vec::new(), "none");
+    }
     for (key, names) in [("allowed_tools", allowed.as_deref().unwrap_or_default()), ("denied_tools", &denied)]
     {
         names.iter().filter(|_| config.is_needed()).for_each(|name| approvals::check_name(config, key, name));
@@ -134,13 +153,19 @@ fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowli
 }
 
 fn http(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<HttpGuardrailSettings> {
-    let setting = config.url("url");
+    let about = "URL to which each call is posted as JSON; it may be an internal one.";
+    let setting = config.url("url").about(about).eg("http://127.0.0.1:9000/judge");
     let is_spoilt = setting.is_spoilt();
     let url = setting.optional("none; `use: http` needs one");
     if url.is_none() && !is_spoilt && kind == Some(ProviderKind::Http) && config.is_needed() {
         config.refuse("url", "this is missing or empty", "write the URL to which requests are posted");
     }
-    let headers = model::headers(config, "headers");
-    let timeout = config.seconds("timeout_seconds", 0.1).or(TIMEOUT);
+    settings! { config =>
+        /// Headers of those requests.
+        headers = map().or(serde_json::Map::new());
+        /// Maximum time of a decision, in seconds.
+        timeout as "timeout_seconds" = seconds(0.1).or(TIMEOUT);
+    }
+    let headers = model::headers(config, "headers", headers);
     Some(HttpGuardrailSettings { url: url?, headers, timeout })
 }

@@ -7,11 +7,14 @@
 //!
 //! Settings that need a restart are in [`Fixed`], which the daemon takes apart when it is built. Those that
 //! are picked up for the next message are in [`Live`], which [`Watcher`] reads again when the file has
-//! changed. The same split marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test
-//! compares the three.
+//! changed. The same split marks the keys in `config.example.yaml` and `docs/configuration.md`, which are made of
+//! the keys' declarations (`declare.rs`).
 //!
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
 //! sections that no part of pudu uses yet (`later.rs`).
+
+#[macro_use]
+mod declare;
 
 mod approvals;
 mod assist;
@@ -44,6 +47,7 @@ mod raw;
 mod reader;
 mod retention;
 mod sandbox;
+mod schema;
 mod setting;
 mod skills;
 mod subagents;
@@ -78,6 +82,7 @@ pub use {
     output::LongResults,
     problem::{Pos, Problem, Report, Severity, nearest},
     sandbox::{SandboxConfig, ToolConfig},
+    schema::schema,
     skills::SkillsConfig,
     subagents::Subagent,
     transcription::Transcription,
@@ -392,7 +397,10 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
 
 fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let home = start.home();
-    let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
+    settings! { top =>
+        /// Log level: trace, debug, info, warning or error.
+        log_level = choice(LOG_LEVELS).or(LogLevel::Info);
+    }
     let gateway = gateway::read(top, start);
     let auth = auth::read(top, start, gateway.public_url.clone());
     let database = database::read(top, start);
@@ -416,19 +424,24 @@ fn read_hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfi
     let summaries = summarization.rules.summaries;
     let skill_rules = skills::rules(top, &models);
     let subagents = subagents::subagents(top, &models, summaries);
+    let section = top.section("agents_api").about("The routes of agents in the HTTP API.");
+    settings! { section =>
+        /// Enables /api/agents.
+        agents_api as "enabled" = flag().or(false);
+    }
     HotConfig {
         budgets: budgets::rules(top, &models),
         run_tokens: budgets::of_run(top),
         memory,
         skill_rules,
         assistance: assist::read(top, &models),
-        mcp_commands: top.section("gateway").names("mcp_commands").or(Vec::new()),
+        mcp_commands: gateway::mcp_commands(top),
         models,
         summarization,
         titles,
         transcription: transcription::read(top),
         tool_groups: sandbox::groups(top),
-        agents_api: top.section("agents_api").flag("enabled").or(false),
+        agents_api,
         reachable: web::allowed(top),
         approvals: approvals::approvals(top, sandbox.allow_host_bash, &tools),
         tools,
@@ -452,7 +465,10 @@ fn read_hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfi
 
 /// A file without a version is current.
 fn version(top: &Section<'_>) {
-    let version = top.number("config_version", 0..=u32::MAX).or(VERSION);
+    settings! { top =>
+        /// Schema version of this file; `pudu config upgrade` upgrades an older file.
+        version as "config_version" = number(0..=u32::MAX).or(VERSION);
+    }
     if version < VERSION {
         let what = format!("the file has the shape of version {version}, this pudu has {VERSION}");
         top.warn("config_version", what, "`pudu config upgrade` raises it, and changes no value");

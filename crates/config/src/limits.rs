@@ -6,24 +6,31 @@ use std::time::Duration;
 
 /// Reads whether tokens are counted. They are in any case: limits and `/usage` need the numbers.
 pub(super) fn token_usage(top: &Section<'_>) {
-    let section = top.section("token_usage");
-    if !section.flag("enabled").or(true) {
+    let section = top.section("token_usage").about("Tokens are counted in any case.");
+    settings! { section =>
+        /// Counts tokens; without effect, because tokens are always counted.
+        enabled = flag().or(true);
+    }
+    if !enabled {
         let what = "tokens are counted in any case";
         section.warn("enabled", what, "remove it: nobody sees the numbers who does not ask with /usage");
     }
 }
 
-/// Files that people send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Uploads {
-    /// How many at once.
-    pub max_files: u32,
-    /// How large each may be, in bytes.
-    pub max_file_size: u64,
-    /// How large all of one message may be together, in bytes.
-    pub max_total_size: u64,
-    /// Whether documents are made into Markdown.
-    pub auto_convert_documents: bool,
+settings! {
+    /// Files that people send.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Uploads(section) {
+        /// Maximum number of files at once.
+        max_files: u32 = number(0..=1000).or(10);
+        /// Maximum size of a file, in bytes.
+        max_file_size: u64 = amount(NumberUnit::Bytes, 1..=4 * GIB).or(50 * 1024 * 1024);
+        /// Maximum total size of the files of a message, in bytes.
+        max_total_size: u64 = amount(NumberUnit::Bytes, 1..=16 * GIB).or(100 * 1024 * 1024);
+        /// Enables conversion of documents to Markdown, each beside its file: PDF, Word, PowerPoint, Excel, LibreOffice
+        /// spreadsheets, web pages, CSV, TSV and EPUB.
+        auto_convert_documents: bool = flag().or(true);
+    }
 }
 
 /// One run of the agent.
@@ -44,16 +51,9 @@ pub struct Runs {
 const GIB: u64 = 1024 * 1024 * 1024;
 
 pub(super) fn uploads(top: &Section<'_>) -> Uploads {
-    let section = top.section("uploads");
+    let section = top.section("uploads").about("Files that users send.");
     section.note_unused(&["pdf_converter"]);
-    let uploads = Uploads {
-        max_files: section.number("max_files", 0..=1000).or(10),
-        max_file_size: section.amount("max_file_size", NumberUnit::Bytes, 1..=4 * GIB).or(50 * 1024 * 1024),
-        max_total_size: section
-            .amount("max_total_size", NumberUnit::Bytes, 1..=16 * GIB)
-            .or(100 * 1024 * 1024),
-        auto_convert_documents: section.flag("auto_convert_documents").or(true),
-    };
+    let uploads = Uploads::read(&section);
     if uploads.max_file_size > uploads.max_total_size {
         let what = "one file may be larger than all together";
         section.warn("max_file_size", what, "the smaller of the two counts");
@@ -62,15 +62,23 @@ pub(super) fn uploads(top: &Section<'_>) -> Uploads {
 }
 
 pub(super) fn runs(top: &Section<'_>) -> Runs {
-    let max_recursion_limit = top.number("max_recursion_limit", 1..=100_000).or(1000);
-    let recursion_limit = top.number("recursion_limit", 1..=100_000).or(100);
-    Runs {
-        recursion_limit: recursion_limit.min(max_recursion_limit),
-        max_recursion_limit,
-        timeout: top.seconds("run_timeout_seconds", 1.0).or(Duration::from_secs(3600)),
-        subagents: top.section("subagents").number("max_total_per_run", 1..=50).or(6),
-        at_once: top.section("subagents").number("max_concurrent_subagents", 1..=4).or(3),
+    settings! { top =>
+        /// Maximum number of steps of a run, unless its session sets another.
+        recursion_limit: u32 = number(1..=100_000).or(100);
+        /// Maximum value of `recursion_limit`.
+        max_recursion_limit = number(1..=100_000).or(1000);
+        /// Maximum duration of a run, in seconds.
+        timeout as "run_timeout_seconds" = seconds(1.0).or(Duration::from_secs(3600));
     }
+    let section = top.section("subagents");
+    settings! { section =>
+        /// Maximum number of sub-agents that one reply starts; they run in parallel.
+        at_once as "max_concurrent_subagents" = number(1..=4).or(3);
+        /// Maximum number of sub-agents of a run in total.
+        subagents as "max_total_per_run" = number(1..=50).or(6);
+    }
+    let recursion_limit = recursion_limit.min(max_recursion_limit);
+    Runs { recursion_limit, max_recursion_limit, timeout, subagents, at_once }
 }
 
 /// Calls of models.
@@ -85,29 +93,34 @@ pub struct ModelCalls {
 }
 
 pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
-    let (section, usual) = (top.section("llm_call"), RetryRules::default());
-    let wait = |key: &str, usual: Duration| {
-        let millis = u64::try_from(usual.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(section.amount(key, NumberUnit::Milliseconds, 1..=600_000).or(millis))
-    };
-    let retries = RetryRules {
-        attempts: section.number("retry_max_attempts", 1..=20).or(usual.attempts),
-        base: wait("retry_base_delay_ms", usual.base),
-        cap: wait("retry_cap_delay_ms", usual.cap),
-        burst_base: wait("burst_retry_base_delay_ms", usual.burst_base),
-        patience: Duration::from_secs(
-            section.amount("patience_seconds", NumberUnit::Seconds, 1..=3_600).or(usual.patience.as_secs()),
-        ),
-    };
-    let max_concurrent = section.number("max_concurrent_calls", 0..=10_000_u32).or(0);
-    ModelCalls { retries, rest: read_rest(top), max_concurrent }
-}
-
-/// Reads when a provider that keeps failing is left alone.
-fn read_rest(top: &Section<'_>) -> RestRules {
-    let (section, usual) = (top.section("circuit_breaker"), RestRules::default());
-    RestRules {
-        after: section.number("failure_threshold", 1..=1000).or(usual.after),
-        time: section.seconds("recovery_timeout_sec", 1.0).or(usual.time),
+    let usual = RetryRules::default();
+    let section = top.section("llm_call").about("Calls of models: new tries and how many go on at once.");
+    settings! { section =>
+        /// Maximum number of attempts of a call that fails temporarily; `models[].max_retries` overrides it.
+        attempts as "retry_max_attempts" = number(1..=20).or(usual.attempts);
+        /// Minimum wait before a retry, in milliseconds; the wait is random, and longer each time.
+        base as "retry_base_delay_ms" = span(NumberUnit::Milliseconds, 1..=600_000).or(usual.base);
+        /// Maximum wait before a retry, in milliseconds, unless the provider requests more.
+        cap as "retry_cap_delay_ms" = span(NumberUnit::Milliseconds, 1..=600_000).or(usual.cap);
+        /// Minimum wait after a provider's limit on the growth of requests, in milliseconds; such a call is tried at most
+        /// twice.
+        burst_base as "burst_retry_base_delay_ms" = span(NumberUnit::Milliseconds, 1..=600_000).or(usual.burst_base);
+        /// Maximum number of concurrent calls; 0 sets no limit.
+        max_concurrent as "max_concurrent_calls" = number(0..=10_000).or(0);
+        /// Maximum time that users wait for a busy model, all attempts together, in seconds; then the answer is an error
+        /// with the time to try again. `models[].fallbacks` answer meanwhile.
+        patience as "patience_seconds" = span(NumberUnit::Seconds, 1..=3_600).or(usual.patience);
     }
+    let retries = RetryRules { attempts, base, cap, burst_base, patience };
+    let usual = RestRules::default();
+    let section = top
+        .section("circuit_breaker")
+        .about("Pause of a model provider that keeps failing; messages wait meanwhile.");
+    settings! { section =>
+        /// Number of consecutive failed requests, retries not counted, that starts the pause.
+        after as "failure_threshold" = number(1..=1000).or(usual.after);
+        /// Duration of the pause, in seconds.
+        time as "recovery_timeout_sec" = seconds(1.0).or(usual.time);
+    }
+    ModelCalls { retries, rest: RestRules { after, time }, max_concurrent }
 }

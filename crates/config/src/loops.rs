@@ -5,21 +5,29 @@ use pudu_client::harness::{CallFrequency, LoopRules};
 
 /// Reads the rules; `None` if nothing is to be ended.
 pub(super) fn rules(top: &Section<'_>) -> Option<LoopRules> {
-    let section = top.section("loop_detection");
+    let section = top
+        .section("loop_detection")
+        .about("Detection of runs that repeat themselves: the model gets a hint, then the run is stopped.");
     // How many threads are remembered: here each run counts for itself.
     section.know_all(&["max_tracked_threads"]);
     let usual = LoopRules::default();
-    let enabled = section.flag("enabled").or(true);
-    let rules = LoopRules {
-        warn: section.number("warn_threshold", 1..=1000).or(usual.warn),
-        stop: section.number("hard_limit", 1..=1000).or(usual.stop),
-        window: section.number("window_size", 1..=1000_u32).or(20) as usize,
-        tool: CallFrequency {
-            warn: section.number("tool_freq_warn", 1..=10_000).or(usual.tool.warn),
-            stop: section.number("tool_freq_hard_limit", 1..=10_000).or(usual.tool.stop),
-        },
-        tools: overrides(&section.section("tool_freq_overrides")),
-    };
+    settings! { section =>
+        /// Enables loop detection.
+        enabled = flag().or(true);
+        /// Number of replies with the same calls that gives the model a hint.
+        warn as "warn_threshold" = number(1..=1000).or(usual.warn);
+        /// Number of replies with the same calls that stops the run.
+        stop as "hard_limit" = number(1..=1000).or(usual.stop);
+        /// Number of newest replies that are compared.
+        window as "window_size" = number(1..=1000).or(20);
+        /// Number of calls of one tool that gives the model a hint.
+        tool_warn as "tool_freq_warn" = number(1..=10_000).or(usual.tool.warn);
+        /// Number of calls of one tool that stops the run.
+        tool_stop as "tool_freq_hard_limit" = number(1..=10_000).or(usual.tool.stop);
+    }
+    let tools = section.section("tool_freq_overrides").about("Limits of single tools, by their names.");
+    let tool = CallFrequency { warn: tool_warn, stop: tool_stop };
+    let rules = LoopRules { warn, stop, window, tool, tools: overrides(&tools) };
     let late = "a run is stopped before anything is pointed out";
     if rules.warn > rules.stop {
         section.warn("warn_threshold", late, "make it smaller than `hard_limit`");
@@ -39,12 +47,14 @@ pub(super) fn rules(top: &Section<'_>) -> Option<LoopRules> {
 
 fn overrides(section: &Section<'_>) -> std::collections::BTreeMap<String, CallFrequency> {
     let one = |name: &str| {
-        let tool = section.section_like(name, "bash");
-        let frequency = CallFrequency {
-            warn: tool.number("warn", 1..=10_000).required("say how many calls are pointed out")?,
-            stop: tool.number("hard_limit", 1..=10_000).required("say how many calls stop a run")?,
-        };
-        Some((name.to_owned(), frequency))
+        let tool = section.section_named(name, "bash").about("Name of the tool.");
+        settings! { tool =>
+            /// Number of calls that gives the model a hint.
+            warn = number(1..=10_000).eg("150").required("say how many calls are pointed out");
+            /// Number of calls that stops the run.
+            stop as "hard_limit" = number(1..=10_000).eg("300").required("say how many calls stop a run");
+        }
+        Some((name.to_owned(), CallFrequency { warn: warn?, stop: stop? }))
     };
     section.present().filter_map(|entry| one(&entry.key)).collect()
 }

@@ -3,8 +3,7 @@
 //! Older files have those keys in `memory` itself; where a key is in both places, `backend_config` counts.
 
 use super::{
-    channel::UnpairedPeople, model::ModelConfig, model_name, quantity::NumberUnit, raw::NodeValue,
-    reader::Section,
+    channel::UnpairedPeople, model::ModelConfig, quantity::NumberUnit, raw::NodeValue, reader::Section,
 };
 use pudu_client::{
     MemoryMode, MemoryRules,
@@ -46,8 +45,9 @@ const UNUSED_KEYS: &[&str] = &[
 
 /// Reads the rules.
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: UnpairedPeople) -> MemoryConfig {
-    let section = top.section("memory");
-    let backend = section.section("backend_config");
+    let section = top.section("memory").about("Memory about users and groups (docs/memory.md).");
+    let backend =
+        section.section("backend_config").about("Numbers that memory works by, under DeerFlow's keys.");
     section.note_unused(UNUSED_KEYS);
     backend.note_unused(UNUSED_KEYS);
     for place in [&section, &backend] {
@@ -72,101 +72,123 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: Unpaired
         );
         backend.section("model").ignore_rest();
     }
-    let mode = section.choice("mode", MODES).or(MemoryMode::Middleware);
-    let enabled = section.flag("enabled").or(true);
-    let kept = section.choice("manager_class", MANAGERS).or(true);
-    let injection = section.flag("injection_enabled").or(true);
-    let model = model_name::named(&section, "model_name", models, "the first of `models`");
-    let place = |key: &str| match section.entry(key).is_some() && backend.entry(key).is_none() {
-        true => &section,
-        false => &backend,
-    };
-    let debounce =
-        place("debounce_seconds").amount("debounce_seconds", NumberUnit::Seconds, 1..=300_u64).or(30);
-    let max_waiting = place("queue_max_depth").number("queue_max_depth", 0..=1_000_000_u32).or(1_000);
-    let last = section.amount("shutdown_flush_timeout_seconds", NumberUnit::Seconds, 1..=300_u64).or(30);
-    let rules = MemoryRules {
-        mode,
-        injection,
-        debounce: Duration::from_secs(debounce),
-        max_waiting,
-        last_reading: Duration::from_secs(last),
-        shared_people: unpaired == UnpairedPeople::Shared,
-        options: options(place),
-    };
+    settings! { section =>
+        /// Enables memory: facts are learned from conversations and used in answers.
+        enabled = flag().or(true);
+        /// Access to memory: by pudu (middleware) or by the model with tools (tool).
+        mode = choice(MODES).or(MemoryMode::Middleware);
+        /// Memory store: deermem (DeerFlow's files) or noop (nothing is stored).
+        kept as "manager_class" = choice(MANAGERS).or(true);
+        /// Adds facts that match a question to the model's request.
+        injection as "injection_enabled" = flag().or(true);
+        /// Maximum time for extraction from waiting conversations at shutdown, in seconds; the rest is read after the next
+        /// start.
+        last_reading as "shutdown_flush_timeout_seconds" = span(NumberUnit::Seconds, 1..=300)
+            .or(Duration::from_secs(30));
+        /// Name of the model that extracts facts from conversations.
+        model as "model_name" = model(models).eg("main").optional("the first of `models`");
+    }
+    let backend = backend.or_in(&section);
+    settings! { backend =>
+        /// Time without an answer after which memory reads a conversation, in seconds.
+        debounce as "debounce_seconds" = span(NumberUnit::Seconds, 1..=300).or(Duration::from_secs(30));
+        /// Maximum number of conversations that wait for extraction; beyond it one without a sign of personal facts is
+        /// dropped; 0 sets no limit.
+        max_waiting as "queue_max_depth" = number(0..=1_000_000).or(1_000);
+    }
+    let (shared_people, options) = (unpaired == UnpairedPeople::Shared, options(&backend));
+    let rules = MemoryRules { mode, injection, debounce, max_waiting, last_reading, shared_people, options };
     MemoryConfig { rules: (enabled && kept).then_some(rules), model }
 }
 
-fn options<'s, 'r: 's>(place: impl Fn(&str) -> &'s Section<'r>) -> MemoryOptions {
+fn options(section: &Section<'_>) -> MemoryOptions {
     let usual = MemoryOptions::default();
-    let count = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: usize| {
-        place(key).number(key, range).or(u32::try_from(default).unwrap_or(u32::MAX)) as usize
-    };
-    let tokens = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: usize| {
-        place(key).amount(key, NumberUnit::Tokens, range).or(u32::try_from(default).unwrap_or(u32::MAX))
-            as usize
-    };
-    let days = |key: &'static str, range: std::ops::RangeInclusive<u32>, default: u32| {
-        place(key).amount(key, NumberUnit::Days, range).or(default)
-    };
-    let share = |key: &'static str, default: f64| place(key).decimal(key, 0.0..=1.0).or(default);
-    let half_life = |key: &'static str, default: f64| place(key).days(key, 1.0..=3650.0).or(default);
-    let flag = |key: &'static str, default: bool| place(key).flag(key).or(default);
-    let names = |key: &'static str, default: Vec<String>| place(key).names(key).or(default);
     let [certain, fresh, used] = usual.eviction_weights;
     let [confirmed, accessed] = usual.eviction_half_lives;
     let (reserved, most) = usual.reserved_corrections;
+    settings! { section =>
+        /// Maximum wait for the lock shared with DeerFlow, in seconds.
+        lock_timeout as "file_lock_timeout_seconds" = span(NumberUnit::Seconds, 1..=120)
+            .or(Duration::from_secs(10));
+        /// Maximum number of facts of one agent for one user; more are archived.
+        max_facts = number(10..=500).or(usual.max_facts);
+        /// Minimum confidence of a stored fact.
+        min_confidence as "fact_confidence_threshold" = decimal(0.0..=1.0).or(usual.min_confidence);
+        /// Order in which facts are archived: confidence (the lowest first) or hybrid-v1 (by confidence, freshness and use).
+        eviction as "fact_eviction_policy" = choice(EVICTION).or(usual.eviction);
+        /// Weight of confidence in hybrid-v1.
+        certain as "eviction_confidence_weight" = decimal(0.0..=1.0).or(certain);
+        /// Weight of freshness in hybrid-v1.
+        fresh as "eviction_confirmation_weight" = decimal(0.0..=1.0).or(fresh);
+        /// Weight of use in hybrid-v1.
+        used as "eviction_access_weight" = decimal(0.0..=1.0).or(used);
+        /// Days after which a confirmation counts half.
+        confirmed as "eviction_confirmation_half_life_days" = days(1.0..=3650.0).or(confirmed);
+        /// Days after which a use counts half.
+        accessed as "eviction_access_half_life_days" = days(1.0..=3650.0).or(accessed);
+        /// Share of the facts that is reserved for corrections.
+        reserved as "eviction_correction_reserved_fraction" = decimal(0.0..=1.0).or(reserved);
+        /// Maximum number of facts that are reserved for corrections.
+        most as "eviction_correction_reserved_max" = number(0..=100).or(most);
+        /// Maximum number of archived facts.
+        max_audit_entries as "eviction_audit_max_entries" = number(0..=10_000).or(usual.max_audit_entries);
+        /// Maximum size of the facts added to a question, in tokens.
+        max_injection_tokens = amount(NumberUnit::Tokens, 100..=8_000).or(usual.max_injection_tokens);
+        /// Categories that are used before all others.
+        guaranteed_categories = names().or(usual.guaranteed_categories);
+        /// Maximum size of those categories, in tokens.
+        guaranteed_tokens as "guaranteed_token_budget" = amount(NumberUnit::Tokens, 50..=2_000)
+            .or(usual.guaranteed_tokens);
+        /// Shows old facts to the model for review.
+        staleness_review as "staleness_review_enabled" = flag().or(usual.staleness_review);
+        /// Age at which a fact is due for review, in days.
+        staleness_days as "staleness_age_days" = amount(NumberUnit::Days, 30..=365).or(usual.staleness_days);
+        /// Number of old facts from which a review happens.
+        staleness_min as "staleness_min_candidates" = number(1..=50).or(usual.staleness_min);
+        /// Maximum number of facts that one review removes.
+        staleness_max_removals as "staleness_max_removals_per_cycle" = number(1..=50)
+            .or(usual.staleness_max_removals);
+        /// Categories that are never reviewed.
+        staleness_protected as "staleness_protected_categories" = names().or(usual.staleness_protected);
+        /// Maximum expected validity of a new fact, as a multiple of `staleness_age_days`.
+        staleness_lifetimes as "staleness_max_lifetime_multiplier" = number(1..=100)
+            .or(usual.staleness_lifetimes);
+        /// Maximum expected validity after an extension, in days.
+        max_extension_days as "staleness_max_extension_days" = amount(NumberUnit::Days, 90..=36_500)
+            .or(usual.max_extension_days);
+        /// Offers similar facts to the model for merging.
+        consolidation as "consolidation_enabled" = flag().or(usual.consolidation);
+        /// Number of facts of one category from which a merge is offered.
+        consolidation_min as "consolidation_min_facts" = number(3..=30).or(usual.consolidation_min);
+        /// Maximum number of merges by one answer.
+        consolidation_max_groups as "consolidation_max_groups_per_cycle" = number(1..=10)
+            .or(usual.consolidation_max_groups);
+        /// Maximum number of facts merged into one.
+        consolidation_max_sources = number(2..=20).or(usual.consolidation_max_sources);
+    }
     MemoryOptions {
-        lock_timeout: Duration::from_secs(
-            place("file_lock_timeout_seconds")
-                .amount("file_lock_timeout_seconds", NumberUnit::Seconds, 1..=120_u64)
-                .or(10),
-        ),
-        max_facts: count("max_facts", 10..=500, usual.max_facts),
-        min_confidence: share("fact_confidence_threshold", usual.min_confidence),
-        eviction: place("fact_eviction_policy").choice("fact_eviction_policy", EVICTION).or(usual.eviction),
-        eviction_weights: [
-            share("eviction_confidence_weight", certain),
-            share("eviction_confirmation_weight", fresh),
-            share("eviction_access_weight", used),
-        ],
-        eviction_half_lives: [
-            half_life("eviction_confirmation_half_life_days", confirmed),
-            half_life("eviction_access_half_life_days", accessed),
-        ],
-        reserved_corrections: (
-            share("eviction_correction_reserved_fraction", reserved),
-            count("eviction_correction_reserved_max", 0..=100, most),
-        ),
-        max_audit_entries: count("eviction_audit_max_entries", 0..=10_000, usual.max_audit_entries),
-        max_injection_tokens: tokens("max_injection_tokens", 100..=8_000, usual.max_injection_tokens),
-        guaranteed_categories: names("guaranteed_categories", usual.guaranteed_categories),
-        guaranteed_tokens: tokens("guaranteed_token_budget", 50..=2_000, usual.guaranteed_tokens),
-        staleness_review: flag("staleness_review_enabled", usual.staleness_review),
-        staleness_days: days("staleness_age_days", 30..=365, usual.staleness_days),
-        staleness_min: count("staleness_min_candidates", 1..=50, usual.staleness_min),
-        staleness_max_removals: count(
-            "staleness_max_removals_per_cycle",
-            1..=50,
-            usual.staleness_max_removals,
-        ),
-        staleness_protected: names("staleness_protected_categories", usual.staleness_protected),
-        staleness_lifetimes: place("staleness_max_lifetime_multiplier")
-            .number("staleness_max_lifetime_multiplier", 1..=100)
-            .or(usual.staleness_lifetimes),
-        max_extension_days: days("staleness_max_extension_days", 90..=36_500, usual.max_extension_days),
-        consolidation: flag("consolidation_enabled", usual.consolidation),
-        consolidation_min: count("consolidation_min_facts", 3..=30, usual.consolidation_min),
-        consolidation_max_groups: count(
-            "consolidation_max_groups_per_cycle",
-            1..=10,
-            usual.consolidation_max_groups,
-        ),
-        consolidation_max_sources: count(
-            "consolidation_max_sources",
-            2..=20,
-            usual.consolidation_max_sources,
-        ),
-        ..usual
+        lock_timeout,
+        max_facts,
+        min_confidence,
+        eviction,
+        eviction_weights: [certain, fresh, used],
+        eviction_half_lives: [confirmed, accessed],
+        reserved_corrections: (reserved, most),
+        max_audit_entries,
+        max_injection_tokens,
+        guaranteed_categories,
+        guaranteed_tokens,
+        staleness_review,
+        staleness_days,
+        staleness_min,
+        staleness_max_removals,
+        staleness_protected,
+        staleness_lifetimes,
+        max_extension_days,
+        consolidation,
+        consolidation_min,
+        consolidation_max_groups,
+        consolidation_max_sources,
+        ..MemoryOptions::default()
     }
 }

@@ -183,6 +183,11 @@ const DEFAULT_CLASS: &str = "langchain_openai:ChatOpenAI";
 
 /// Reads all models in their order; the first is the default.
 pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
+    top.about_list(
+        "models",
+        "Models that users may choose from; the first is the default. Without any, OPENAI_API_KEY or \
+         ANTHROPIC_API_KEY in the environment is enough.",
+    );
     let mut models: Vec<ModelConfig> = Vec::new();
     for section in top.items("models") {
         let section = section.also(ALIASES);
@@ -221,43 +226,68 @@ fn read_model(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     let section = &section.clone().needed(vendor.is_some());
     section.note_unused(UNSUPPORTED_KEYS);
     section.know_all(ALWAYS);
-    let name = section.text("name").required("give the name by which people choose the model");
-    let model = section.text("model").required("give the name that the provider knows the model by");
+    settings! { section =>
+        /// Name by which users choose the model.
+        name = text().eg("main").required("give the name by which people choose the model");
+        /// Name of the model at its provider.
+        model = text().eg("gpt-5-mini").required("give the name that the provider knows the model by");
+        /// Name shown to users.
+        display_name = text().eg("Main").or_told(name.clone().unwrap_or_default(), "the name");
+        /// One-line description of the model.
+        description = text().or(String::new());
+        /// Maximum number of retries of a call that failed temporarily.
+        max_retries = number(0..=20).eg("2").optional("one less than `llm_call.retry_max_attempts`");
+        /// Names of the models that answer, in this order, if this one is down, overloaded or without credit.
+        fallbacks = names().or(Vec::new());
+        /// Maximum length of an answer, in tokens.
+        max_tokens = amount(NumberUnit::Tokens, 1..=10_000_000).eg("4096").optional("the provider's");
+        /// Sampling temperature.
+        temperature = decimal(0.0..=2.0).eg("0.7").optional("the provider's");
+        /// Support for images; those that users send and tools show, up to 20 MiB each, are scaled down and added to the
+        /// next request.
+        sees as "supports_vision" = flag().or(false);
+        /// Maximum silence of a stream, in seconds.
+        gap as "stream_chunk_timeout" = seconds(1.0).or(Duration::from_secs(240));
+        /// Maximum duration of a whole call, in seconds.
+        total as "request_timeout" = seconds(1.0).or(Duration::from_secs(600));
+        /// Headers added to each request.
+        headers as "default_headers" = map().or(Map::new());
+    }
     let class = vendor.or_else(|| Vendor::named(DEFAULT_VENDOR))?;
     let wire = wire(section, class);
     let base_url = address::base_url(section, class, wire, model.as_deref(), env);
     let vendor_of = ModelVendor::new(class, base_url.as_ref());
     let thinking = thinking(section, wire);
     let body = body(section, vendor_of, wire, thinking.takes_effort);
-    let window = window(wire, &body);
+    settings! { section =>
+        /// Maximum length of prompt and answer together, in tokens; the oldest messages beyond it are summarized or omitted.
+        /// pudu asks an Ollama for a window of this size (`num_ctx`), and to refuse a longer prompt, which it would otherwise
+        /// cut silently.
+        window as "context_window" = amount(NumberUnit::Tokens, 1_000..=100_000_000)
+            .eg("128000").or_told(window(wire, &body), "128000, of Ollama its `num_ctx` or 32768");
+    }
     let variables: Vec<&str> = vendor_of.variables().collect();
     let is_providers = base_url.as_ref().is_some_and(|url| vendor_of.is_home(url));
     let config = ModelConfig {
-        display_name: section.text("display_name").or_told(name.clone().unwrap_or_default(), "the name"),
-        description: section.text("description").or(String::new()),
-        max_retries: section
-            .number("max_retries", 0..=20)
-            .optional("one less than `llm_call.retry_max_attempts`"),
+        display_name,
+        description,
+        max_retries,
         price: price(section),
-        fallbacks: section.names("fallbacks").or(Vec::new()),
+        fallbacks,
         settings: ModelSettings {
             wire,
             dialect: vendor_of.dialect(),
             api_key: key::api_key(section, &variables, is_providers, env),
-            headers: headers(section, "default_headers"),
+            headers: self::headers(section, "default_headers", headers),
             body,
             thinking,
             cache: cache(section),
-            max_tokens: section
-                .amount("max_tokens", NumberUnit::Tokens, 1..=10_000_000)
-                .optional("the provider's"),
-            temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
-            window: section
-                .amount("context_window", NumberUnit::Tokens, 1_000..=100_000_000)
-                .or_told(window, "128000, of Ollama its `num_ctx` or 32768"),
-            sees: section.flag("supports_vision").or(false),
-            gap: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
-            total: section.seconds("request_timeout", 1.0).or(Duration::from_secs(600)),
+            max_tokens,
+            temperature,
+            window,
+            sees,
+            gap,
+            total,
             base_url: base_url?,
             name: name?,
             model: model?,
@@ -268,8 +298,12 @@ fn read_model(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
 
 /// Chooses the protocol: the vendor's, or OpenAI's newer one where it is asked for, which a `reasoning` does as well.
 fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
-    let asked = section.flag("use_responses_api").or(false);
-    let version = section.text("output_version").optional("the class's");
+    settings! { section =>
+        /// Uses OpenAI's Responses API instead of chat completions, for OpenAI, Azure and providers that support it.
+        asked as "use_responses_api" = flag().or(false);
+        /// `responses/v1` means the same as `use_responses_api: true`; the other versions have no effect.
+        version as "output_version" = text().eg("v0").optional("the class's");
+    }
     let reasons = section.carried(&["reasoning"]).get("reasoning").is_some_and(Json::is_object);
     let newer = asked || version.as_deref() == Some("responses/v1") || reasons;
     match vendor.wire {
@@ -300,8 +334,14 @@ fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort
         }
         (_, effort, _) => body.extend(effort.map(|effort| ("reasoning_effort".to_owned(), effort))),
     }
-    body.extend(section.map("model_kwargs").or(Map::new()));
-    body.extend(section.map("extra_body").or(Map::new()));
+    settings! { section =>
+        /// Fields added to the request body unchanged.
+        extra_body = map().or(Map::new());
+        /// Name of `extra_body` in older DeerFlow files.
+        model_kwargs = map().or(Map::new());
+    }
+    body.extend(model_kwargs);
+    body.extend(extra_body);
     body
 }
 
@@ -319,42 +359,61 @@ fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
 ///
 /// Ollama's `reasoning` is whether the model thinks, or how hard.
 fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
-    let mut enabled = section.map("when_thinking_enabled").or(Map::new());
+    settings! { section =>
+        /// Support for thinking; it selects `when_thinking_enabled` or `when_thinking_disabled`.
+        supported as "supports_thinking" = flag().or(false);
+        /// Support for `reasoning_effort`.
+        takes_effort as "supports_reasoning_effort" = flag().or(false);
+        /// Anthropic: adds a budget if thinking is enabled without one.
+        auto_budget as "auto_thinking_budget" = flag().or(true);
+        /// Fields merged into the request with thinking.
+        when_enabled as "when_thinking_enabled" = map().or(Map::new());
+        /// Fields merged into the request without thinking.
+        disabled as "when_thinking_disabled" = map().or(Map::new());
+        /// Shorthand for `thinking` inside `when_thinking_enabled`.
+        thinking = map().eg("{type: enabled}").optional("nothing");
+    }
+    let mut enabled = when_enabled;
     let reasoning = section.carried(&["reasoning"]).remove("reasoning").filter(|_| wire == WireKind::Ollama);
     let reasons = reasoning.as_ref().is_some_and(|value| *value != Json::Bool(false) && !value.is_null());
     enabled.extend(reasoning.map(|value| ("think".to_owned(), value)));
-    if let Some(short) = section.map("thinking").optional("nothing") {
+    if let Some(short) = thinking {
         enabled.insert("thinking".to_owned(), Json::Object(short));
     }
-    ThinkingRules {
-        supported: section.flag("supports_thinking").or(false) || reasons,
-        takes_effort: section.flag("supports_reasoning_effort").or(false),
-        enabled,
-        disabled: section.map("when_thinking_disabled").or(Map::new()),
-        auto_budget: section.flag("auto_thinking_budget").or(true),
-    }
+    ThinkingRules { supported: supported || reasons, takes_effort, enabled, disabled, auto_budget }
 }
 
 /// Reads the rules of marks for the provider's cache.
 fn cache(section: &Section<'_>) -> CacheRules {
     let usual = CacheRules::default();
-    CacheRules {
-        enabled: section.flag("enable_prompt_caching").or(usual.enabled),
-        newest: usize::from(section.number("prompt_cache_size", 0..=100_u8).or(3)),
+    settings! { section =>
+        /// Anthropic: marks the prompt for its cache.
+        enabled as "enable_prompt_caching" = flag().or(usual.enabled);
+        /// Anthropic: maximum number of the newest turns that are marked for the cache.
+        newest as "prompt_cache_size" = number(0..=100).or(3);
     }
+    CacheRules { enabled, newest }
 }
 
 /// Reads the prices of a million tokens of each kind.
 fn price(section: &Section<'_>) -> Option<ModelPrice> {
     const MAX_PRICE: f64 = 1_000_000.0;
-    let pricing = section.section("pricing");
-    let currency = pricing.text("currency").or("USD".to_owned());
-    let input = pricing.decimal("input_per_million", 0.0..=MAX_PRICE).optional("unknown");
-    let output = pricing.decimal("output_per_million", 0.0..=MAX_PRICE).optional("unknown");
-    let cached =
-        pricing.decimal("input_cache_hit_per_million", 0.0..=MAX_PRICE).optional("that of other input");
-    let cache_writes =
-        pricing.decimal("input_cache_write_per_million", 0.0..=MAX_PRICE).optional("that of other input");
+    let pricing =
+        section.section("pricing").about("Price of this model; without it the cost is called unknown.");
+    settings! { pricing =>
+        /// Currency of the price.
+        currency = text().or("USD".to_owned());
+        /// Price of a million tokens of the prompt.
+        input as "input_per_million" = decimal(0.0..=MAX_PRICE).eg("1.25").optional("unknown");
+        /// Price of a million tokens of the reply, including thoughts.
+        output as "output_per_million" = decimal(0.0..=MAX_PRICE).eg("10").optional("unknown");
+        /// Price of a million tokens of the prompt that are read from the provider's cache.
+        cached as "input_cache_hit_per_million" = decimal(0.0..=MAX_PRICE)
+            .eg("0.125").optional("that of other input");
+        /// Price of a million tokens of the prompt that are written to the provider's cache.
+        cache_writes as "input_cache_write_per_million" = decimal(0.0..=MAX_PRICE)
+            .eg("1.25").optional("that of other input");
+    }
     match (input, output) {
         (Some(input), Some(output)) => Some(ModelPrice { currency, input, output, cached, cache_writes }),
         (None, None) if cached.is_none() && cache_writes.is_none() => None,
@@ -371,12 +430,15 @@ fn price(section: &Section<'_>) -> Option<ModelPrice> {
 }
 
 /// Reads headers that go along with requests.
-pub(super) fn headers(section: &Section<'_>, key: &str) -> Vec<(String, SecretString)> {
+pub(super) fn headers(
+    section: &Section<'_>,
+    key: &str,
+    map: Map<String, Json>,
+) -> Vec<(String, SecretString)> {
     let text = |value: Json| match value {
         Json::String(text) => text,
         other => other.to_string(),
     };
-    let map = section.map(key).or(Map::new());
     let headers: Vec<_> =
         map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
     let is_sendable = |(name, value): &(String, SecretString)| {

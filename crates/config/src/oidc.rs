@@ -3,7 +3,7 @@
 //! Each setting is obeyed or stops the start: an address that leaves this machine without TLS, a client without any
 //! authentication, or an answer that is not bound to its request is refused.
 
-use super::{problem::Problem, reader::Section};
+use super::{problem::Problem, reader::Section, setting::Setting};
 use indexmap::IndexMap;
 use secrecy::SecretString;
 use url::{Host, Url};
@@ -94,14 +94,20 @@ enum AuthMethod {
 
 /// Reads them; `None` if they are off.
 pub(super) fn read(auth: &Section<'_>) -> Option<OidcConfig> {
-    let section = auth.section("oidc");
-    let enabled = section.flag("enabled").or(false);
+    let section = auth.section("oidc").about("Sign-in by providers that speak OpenID Connect.");
+    settings! { section =>
+        /// Enables the section.
+        enabled = flag().or(false);
+    }
     let section = section.needed(enabled);
-    let frontend =
-        safe_url(&section, "frontend_base_url").map(|url| url.as_str().trim_end_matches('/').to_owned());
-    let listed = section.section("providers");
+    settings! { section =>
+        /// Base URL of DeerFlow's frontend, if it is on another host than pudu's gateway.
+        frontend as "frontend_base_url" = safe_url().eg("https://app.example.com").optional("none");
+    }
+    let frontend = frontend.map(|url| url.as_str().trim_end_matches('/').to_owned());
+    let listed = section.section("providers").about("Providers.");
     let named = listed.present().filter_map(|entry| {
-        let provider = provider(&listed.section_like(&entry.key, "company"), &entry.key)?;
+        let provider = provider(&open(&listed, &entry.key), &entry.key)?;
         Some((entry.key.clone(), provider))
     });
     let providers: IndexMap<String, OidcProvider> = named.collect();
@@ -115,69 +121,98 @@ pub(super) fn read(auth: &Section<'_>) -> Option<OidcConfig> {
     enabled.then(|| OidcConfig { frontend: frontend.unwrap_or_default(), providers })
 }
 
+fn open<'r>(listed: &Section<'r>, name: &str) -> Section<'r> {
+    listed.section_named(name, "company").about("Name of the provider in routes, cookies and accounts.")
+}
+
 fn provider(section: &Section<'_>, name: &str) -> Option<OidcProvider> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(plain) {
         let help = format!("write up to {MAX_NAME_CHARS} letters, digits, _ and -");
         section.refuse_here(format!("no provider can be called \"{name}\""), help);
     }
-    let display_name = section.text("display_name").or_told(name.to_owned(), "the provider's name");
-    let issuer = issuer(section);
-    let client_id = section.text("client_id").required("write the id that the provider gave this client");
-    let scopes = section.names("scopes");
-    let scopes = scopes.or_told(SCOPES.map(str::to_owned).to_vec(), &SCOPES.join(", "));
+    settings! { section =>
+        /// Name on buttons.
+        display_name = text().eg("Company").or_told(name.to_owned(), "the provider's name");
+        /// Issuer, exactly as in the provider's tokens.
+        issuer = text().eg("https://login.example.com/realms/team")
+            .required("write the provider's issuer: https://login.example.com/realms/team");
+        /// Id of pudu at the provider.
+        client_id = text().eg("pudu").required("write the id that the provider gave this client");
+        /// Secret of pudu at the provider.
+        secret as "client_secret" = secret().eg("$OIDC_CLIENT_SECRET").optional("none");
+        /// Client authentication at the token endpoint.
+        method as "token_endpoint_auth_method" = choice(AUTH_METHODS).eg("client_secret_post").or_told(
+            if secret.is_some() { AuthMethod::Post } else { AuthMethod::None },
+            "client_secret_post; none without a client_secret",
+        );
+        /// Callback registered at the provider; if unset, derived from `gateway.public_url`, or else from the request.
+        redirect_uri = safe_url().eg("https://pudu.example.com/api/v1/auth/callback/company").optional("none");
+        /// Requested scopes; must include `openid`.
+        scopes = names().or(SCOPES.map(str::to_owned).to_vec());
+        /// Creates an account at a user's first sign-in.
+        creates_users as "auto_create_users" = flag().or(true);
+        /// Accepts an e-mail address only if the provider has verified it.
+        requires_verified_email as "require_verified_email" = flag().or(true);
+        /// Domains of e-mail addresses that may sign in.
+        email_domains as "allowed_email_domains" = names().eg("[example.com]").or_told(Vec::new(), "all");
+        /// Verified e-mail addresses whose new accounts are administrators.
+        admin_emails = names().eg("[ada@example.com]").or_told(Vec::new(), "none");
+        /// Binds a code to the login by PKCE.
+        has_pkce as "pkce_enabled" = flag().or(true);
+        /// Binds a token to the login by a nonce.
+        has_nonce as "nonce_enabled" = flag().or(true);
+        /// Override of the provider's discovery document.
+        authorization as "authorization_endpoint" = safe_url()
+            .eg("https://login.example.com/authorize").optional("none");
+        /// Override of the provider's discovery document.
+        token as "token_endpoint" = safe_url().eg("https://login.example.com/token").optional("none");
+        /// Override of the provider's discovery document.
+        userinfo as "userinfo_endpoint" = safe_url().eg("https://login.example.com/userinfo").optional("none");
+        /// Override of the provider's discovery document.
+        jwks as "jwks_uri" = safe_url().eg("https://login.example.com/keys").optional("none");
+    }
     if section.is_needed() && !scopes.iter().any(|scope| scope == "openid") {
         section.refuse("scopes", "without `openid` the provider tells nobody who somebody is", "add openid");
     }
-    let has_pkce = section.flag("pkce_enabled").or(true);
-    let has_nonce = section.flag("nonce_enabled").or(true);
     if section.is_needed() && !has_pkce && !has_nonce {
         let what = "without PKCE and without a nonce somebody's answer signs another one in";
         section.refuse("nonce_enabled", what, "leave at least one of them on");
     }
+    let issuer = issuer.filter(|text| is_issuer(section, text));
     Some(OidcProvider {
         display_name,
-        client_auth: client_auth(section, has_pkce),
-        redirect_uri: safe_url(section, "redirect_uri"),
+        client_auth: client_auth(section, method, secret, has_pkce),
+        redirect_uri,
         scopes,
-        creates_users: section.flag("auto_create_users").or(true),
-        requires_verified_email: section.flag("require_verified_email").or(true),
+        creates_users,
+        requires_verified_email,
         has_pkce,
         has_nonce,
-        email_domains: lower(section, "allowed_email_domains", "all"),
-        admin_emails: lower(section, "admin_emails", "none"),
-        endpoints: OidcEndpoints {
-            authorization: safe_url(section, "authorization_endpoint"),
-            token: safe_url(section, "token_endpoint"),
-            userinfo: safe_url(section, "userinfo_endpoint"),
-            jwks: safe_url(section, "jwks_uri"),
-        },
-        // Last, so that every key has been read before one that is missing ends this.
+        email_domains: lower(&email_domains),
+        admin_emails: lower(&admin_emails),
+        endpoints: OidcEndpoints { authorization, token, userinfo, jwks },
         issuer: issuer?,
         client_id: client_id?,
     })
 }
 
-/// Reads the issuer as it is written: tokens repeat it letter by letter.
-fn issuer(section: &Section<'_>) -> Option<String> {
-    let text = section
-        .text("issuer")
-        .required("write the provider's issuer: https://login.example.com/realms/team")?;
-    let plain = |url: &Url| is_safe(url) && url.query().is_none() && url.fragment().is_none();
-    match Url::parse(&text).ok().filter(plain) {
-        Some(_) => Some(text),
-        None => {
-            section.refuse("issuer", format!("\"{text}\" is no issuer"), HTTPS);
-            None
-        }
+/// Checks the issuer, which tokens repeat letter by letter.
+fn is_issuer(section: &Section<'_>, text: &str) -> bool {
+    let plain = |url: Url| is_safe(&url) && url.query().is_none() && url.fragment().is_none();
+    let fits = Url::parse(text).is_ok_and(plain);
+    if !fits {
+        section.refuse("issuer", format!("\"{text}\" is no issuer"), HTTPS);
     }
+    fits
 }
 
-fn client_auth(section: &Section<'_>, has_pkce: bool) -> ClientAuth {
-    let secret = section.secret("client_secret").optional("none");
-    let method = section.choice("token_endpoint_auth_method", AUTH_METHODS);
-    let usual = if secret.is_some() { AuthMethod::Post } else { AuthMethod::None };
-    let method = method.or_told(usual, "client_secret_post; none without a client_secret");
+fn client_auth(
+    section: &Section<'_>,
+    method: AuthMethod,
+    secret: Option<SecretString>,
+    has_pkce: bool,
+) -> ClientAuth {
     match (method, secret) {
         (AuthMethod::Post, Some(secret)) => ClientAuth::Post(secret),
         (AuthMethod::Basic, Some(secret)) => ClientAuth::Basic(secret),
@@ -201,22 +236,20 @@ fn client_auth(section: &Section<'_>, has_pkce: bool) -> ClientAuth {
     }
 }
 
-fn lower(section: &Section<'_>, key: &str, told: &str) -> Vec<String> {
-    let names = section.names(key).or_told(Vec::new(), told);
+fn lower(names: &[String]) -> Vec<String> {
     names.iter().map(|name| name.trim_start_matches('@').to_lowercase()).collect()
 }
 
-fn safe_url(section: &Section<'_>, key: &str) -> Option<Url> {
-    let url = section.url(key).optional("none")?;
-    if section.is_needed() && !is_safe(&url) {
-        section.note(Problem::error(
-            None,
-            &format!("{}.{key}", section.path),
-            "this leaves the machine without TLS, or names somebody",
-            HTTPS,
-        ));
+impl<'r> Section<'r> {
+    /// Reads an address to which secrets are sent.
+    fn safe_url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
+        let url = self.url(key);
+        if self.is_needed() && url.value().is_some_and(|url| !is_safe(url)) {
+            let what = "this leaves the machine without TLS, or names somebody";
+            self.note(Problem::error(None, &format!("{}.{key}", self.path), what, HTTPS));
+        }
+        url
     }
-    Some(url)
 }
 
 /// Returns whether data sent to an address cannot be read on the way.

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Maximum value of a length, in characters.
-const MAX_OUTPUT_CHARS: u32 = 10_000_000;
+const MAX_OUTPUT_CHARS: usize = 10_000_000;
 /// Maximum length of the folder's name, in bytes.
 const MAX_FOLDER_BYTES: usize = 200;
 
@@ -21,16 +21,34 @@ pub struct LongResults {
 
 /// Reads the handling of long results.
 pub(super) fn results(top: &Section<'_>) -> LongResults {
-    let section = top.section("tool_output");
-    let chars = |key: &str, default: usize| {
-        section.number(key, 0..=MAX_OUTPUT_CHARS).or(u32::try_from(default).unwrap_or(MAX_OUTPUT_CHARS))
-            as usize
-    };
+    let section = top
+        .section("tool_output")
+        .about("Tool results that are too long for a model. All lengths are in characters.");
     let usual = ResultRules::default();
-    let longest = chars("externalize_min_chars", usual.longest);
-    let shown = (chars("preview_head_chars", usual.shown.0), chars("preview_tail_chars", usual.shown.1));
-    let uncut = chars("fallback_max_chars", usual.uncut);
-    let left = (chars("fallback_head_chars", usual.left.0), chars("fallback_tail_chars", usual.left.1));
+    settings! { section =>
+        /// Enables storage of long results in files, with a preview for the model; otherwise each tool cuts its results.
+        enabled = flag().or(usual.enabled);
+        /// Length above which a result is stored whole in a file among the thread's outputs; 0 stores none.
+        longest as "externalize_min_chars" = number(0..=MAX_OUTPUT_CHARS).or(usual.longest);
+        /// Length of the beginning of a stored result that the model sees.
+        shown_head as "preview_head_chars" = number(0..=MAX_OUTPUT_CHARS).or(usual.shown.0);
+        /// Length of the end of a stored result that the model sees.
+        shown_tail as "preview_tail_chars" = number(0..=MAX_OUTPUT_CHARS).or(usual.shown.1);
+        /// Length above which a result that could not be stored is cut; 0 cuts none.
+        uncut as "fallback_max_chars" = number(0..=MAX_OUTPUT_CHARS).or(usual.uncut);
+        /// Length of the beginning of a cut result.
+        left_head as "fallback_head_chars" = number(0..=MAX_OUTPUT_CHARS).or(usual.left.0);
+        /// Length of the end of a cut result.
+        left_tail as "fallback_tail_chars" = number(0..=MAX_OUTPUT_CHARS).or(usual.left.1);
+        /// Folder of stored results below the outputs.
+        folder as "storage_subdir" = text().or(RESULTS_FOLDER.to_owned());
+        /// Tools whose results are not stored; a result longer than fallback_max_chars shows its beginning and how to read
+        /// the rest.
+        exempt as "exempt_tools" = names().or(usual.exempt.iter().cloned().collect()).into_iter().collect();
+        /// Values of externalize_min_chars for single tools, such as {web_fetch: 20000}.
+        overrides as "tool_overrides" = map().or(serde_json::Map::new());
+    }
+    let (shown, left) = ((shown_head, shown_tail), (left_head, left_tail));
     let fits = |key, most: usize, (head, tail): (usize, usize)| {
         if most != 0 && head + tail > most {
             let what = format!("what is shown of a long result, {}, is more than this", head + tail);
@@ -39,31 +57,19 @@ pub(super) fn results(top: &Section<'_>) -> LongResults {
     };
     fits("externalize_min_chars", longest, shown);
     fits("fallback_max_chars", uncut, left);
-    let exempt: Vec<String> = usual.exempt.iter().cloned().collect();
-    let rules = ResultRules {
-        enabled: section.flag("enabled").or(usual.enabled),
-        longest,
-        shown,
-        uncut,
-        left,
-        exempt: section.names("exempt_tools").or(exempt).into_iter().collect(),
-        tools: overrides(&section),
-    };
-    LongResults { rules, folder: folder(&section) }
+    let tools = lengths(&section, overrides);
+    let rules = ResultRules { enabled, longest, shown, uncut, left, exempt, tools };
+    LongResults { rules, folder: below_outputs(&section, folder) }
 }
 
 /// Reads the tools that have a length of their own.
-fn overrides(section: &Section<'_>) -> BTreeMap<String, usize> {
-    let map = section.map("tool_overrides").or(serde_json::Map::new());
+fn lengths(section: &Section<'_>, map: serde_json::Map<String, Json>) -> BTreeMap<String, usize> {
     let mut tools = BTreeMap::new();
     for (tool, value) in map {
-        match value
-            .as_u64()
-            .and_then(|most| u32::try_from(most).ok())
-            .filter(|most| *most <= MAX_OUTPUT_CHARS)
-        {
+        let most = value.as_u64().and_then(|most| usize::try_from(most).ok());
+        match most.filter(|most| *most <= MAX_OUTPUT_CHARS) {
             Some(most) => {
-                tools.insert(tool, most as usize);
+                tools.insert(tool, most);
             }
             None => {
                 let found = if let Json::Number(number) = &value { number.to_string() } else { kind(&value) };
@@ -87,9 +93,8 @@ fn kind(value: &Json) -> String {
     .to_owned()
 }
 
-/// Reads the folder, which has to stay below the outputs.
-fn folder(section: &Section<'_>) -> String {
-    let folder = section.text("storage_subdir").or(RESULTS_FOLDER.to_owned());
+/// Refuses a folder that does not stay below the outputs.
+fn below_outputs(section: &Section<'_>, folder: String) -> String {
     let down = folder.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if down && folder.len() <= MAX_FOLDER_BYTES && !folder.contains(['\\', '\0']) {
         return folder;
@@ -101,7 +106,13 @@ fn folder(section: &Section<'_>) -> String {
 
 /// Reads whether tools of MCP servers are found by a search, instead of all being listed to the model.
 pub(super) fn searched(top: &Section<'_>) -> bool {
-    let section = top.section("tool_search");
+    let section = top
+        .section("tool_search")
+        .about("Search for tools of MCP servers, if their descriptions would fill the context window.");
     section.note_unused(&["auto_promote_top_k"]);
-    section.flag("enabled").or(false)
+    settings! { section =>
+        /// Enables tool search: the model gets only the names of tools, and searches for the ones that it needs.
+        enabled = flag().or(false);
+    }
+    enabled
 }

@@ -5,23 +5,28 @@ use pudu_client::harness::ToolProgressRules;
 
 /// Reads the rules; `None` if no tool is judged.
 pub(super) fn rules(top: &Section<'_>) -> Option<ToolProgressRules> {
-    let section = top.section("tool_progress");
+    let section = top.section("tool_progress").about(
+        "Detection of tools without new results: the model gets a hint, and a tool that no call can fix is closed \
+         for the run.",
+    );
     // How many threads are remembered: here each run counts for itself.
     section.know_all(&["max_tracked_threads"]);
     let usual = ToolProgressRules::default();
-    let enabled = section.flag("enabled").or(false);
-    let exempt = usual.exempt.into_iter().collect();
-    let rules = ToolProgressRules {
-        stagnation: section.number("stagnation_threshold", 1..=1000).or(usual.stagnation),
-        escalation: section.number("warn_escalation_count", 1..=1000).or(usual.escalation),
-        hints: section.flag("inject_assessment").or(usual.hints),
-        similarity: section.decimal("jaccard_similarity_threshold", 0.0..=1.0).or(usual.similarity),
-        min_words: section.number("min_word_count_for_similarity", 1..=1000_u32).or(10) as usize,
-        exempt: section
-            .names("exempt_tools")
-            .or_told(exempt, "those that ask, list and deliver")
-            .into_iter()
-            .collect(),
-    };
-    enabled.then_some(rules)
+    settings! { section =>
+        /// Enables the section.
+        enabled = flag().or(false);
+        /// Number of results in a row, nearly the same, that gives the model a hint.
+        stagnation as "stagnation_threshold" = number(1..=1000).or(usual.stagnation);
+        /// Number of further such results that closes a failing tool.
+        escalation as "warn_escalation_count" = number(1..=1000).or(usual.escalation);
+        /// Whether the model gets hints.
+        hints as "inject_assessment" = flag().or(usual.hints);
+        /// Share of common words from which two results count as nearly the same, 0 to 1.
+        similarity as "jaccard_similarity_threshold" = decimal(0.0..=1.0).or(usual.similarity);
+        /// Minimum number of different words of a compared result.
+        min_words as "min_word_count_for_similarity" = number(1..=1000).or(10);
+        /// Tools that are not judged.
+        exempt as "exempt_tools" = names().or(usual.exempt.into_iter().collect()).into_iter().collect();
+    }
+    enabled.then_some(ToolProgressRules { stagnation, escalation, hints, similarity, min_words, exempt })
 }

@@ -63,6 +63,16 @@ impl NumberUnit {
         }
     }
 
+    /// Returns the milliseconds of one of the unit, if it is one of time.
+    pub(super) fn millis(self) -> u64 {
+        match self {
+            Self::Days => 86_400_000,
+            Self::Minutes => 60_000,
+            Self::Seconds => 1_000,
+            Self::Milliseconds | Self::Plain | Self::Bytes | Self::Tokens => 1,
+        }
+    }
+
     /// Returns advice for text that is no quantity.
     pub(super) fn help(self, typed: &NodeValue) -> &'static str {
         if !matches!(typed, NodeValue::Text(_)) {

@@ -1,14 +1,13 @@
 //! Reads settings out of the tree, and notes everything that is wrong on the way.
 //!
-//! A setting is read in one expression with its key, its type and its default:
-//! `section.number("port", 1..=65535).or(8001)`. There is no other list of keys: a key that no
-//! reader asked for is unknown, and the tests compare the keys that were asked for with `config.example.yaml` and
-//! `docs/configuration.md`.
+//! A setting is read in one expression with its key, its type and its default (`declare.rs`). There is no other list
+//! of keys: a key that no reader asked for is unknown.
 //!
 //! Nothing stops at the first error: a wrong value is reported and read as absent, and the caller finds the
 //! errors at the end. The types of values live in `setting.rs`.
 
 use super::{
+    declare::Declaration,
     env::{self, Env},
     problem::{Pos, Problem, join},
     raw::{MappingEntry, Node, NodeValue},
@@ -46,6 +45,10 @@ pub(super) struct Log {
     expanded: BTreeSet<(String, String)>,
     /// The known keys of each section that was read.
     pub(super) sections: BTreeMap<String, BTreeSet<String>>,
+    /// The sentences of sections, by their paths with `[]` and examples of names.
+    pub(super) about: BTreeMap<String, &'static str>,
+    /// The sections whose names are the operator's, by the same paths.
+    pub(super) named: BTreeSet<String>,
 }
 
 /// A key that was asked for.
@@ -53,10 +56,10 @@ pub(super) struct Log {
 pub(super) struct Key {
     /// Its path with `[]` for a place in a list and the platform for an account.
     pub(super) pattern: String,
-    /// Its type, for people.
-    pub(super) kind: String,
-    /// Description of its default, for people.
-    pub(super) default: String,
+    /// Its declaration.
+    pub(super) declared: Declaration,
+    /// Its other names.
+    pub(super) aliases: Vec<&'static str>,
     /// When a change counts.
     pub(super) effect: Effect,
     /// Fingerprint that distinguishes two values without keeping them.
@@ -95,6 +98,7 @@ impl<'a> ConfigReader<'a> {
             aliases: &[],
             needed: true,
             effect: Effect::Restart,
+            older: None,
         };
         top.check_shape();
         top
@@ -132,6 +136,8 @@ pub(super) struct Section<'r> {
     aliases: &'static [(&'static str, &'static str)],
     needed: bool,
     effect: Effect,
+    /// The section that older files have the same keys in.
+    older: Option<&'r Section<'r>>,
 }
 
 impl<'r> Section<'r> {
@@ -153,6 +159,23 @@ impl<'r> Section<'r> {
         };
         section.check_shape();
         section
+    }
+
+    /// Returns the section under a name of the operator's, whose keys are documented under an example of a name.
+    pub(super) fn section_named(&self, name: &str, example: &str) -> Self {
+        self.reader.log.borrow_mut().named.insert(join(&self.pattern, example));
+        self.section_like(name, example)
+    }
+
+    /// Says the sentence of the section.
+    pub(super) fn about(self, about: &'static str) -> Self {
+        self.reader.log.borrow_mut().about.insert(self.pattern.clone(), about);
+        self
+    }
+
+    /// Says the sentence of the list under a key.
+    pub(super) fn about_list(&self, key: &str, about: &'static str) {
+        self.reader.log.borrow_mut().about.insert(join(&self.pattern, key), about);
     }
 
     /// Returns the mappings in the list under a key.
@@ -187,6 +210,16 @@ impl<'r> Section<'r> {
         items.iter().enumerate().map(item).filter(whole).collect()
     }
 
+    /// Lets older files have the keys in another section.
+    pub(super) fn or_in(self, older: &'r Self) -> Self {
+        Self { older: Some(older), ..self }
+    }
+
+    /// Returns the section that a key is in.
+    pub(super) fn at(&self, key: &str) -> &Self {
+        self.older.filter(|older| older.entry(key).is_some() && self.entry(key).is_none()).unwrap_or(self)
+    }
+
     /// Lets keys have other names too: pairs of the other name and the name.
     pub(super) fn also(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
         aliases.iter().for_each(|(alias, _)| self.note_known(alias));
@@ -196,6 +229,11 @@ impl<'r> Section<'r> {
     /// Sets whether the section has an effect. If not, nothing that it lacks is an error; wrong types are.
     pub(super) fn needed(self, needed: bool) -> Self {
         Self { needed: self.needed && needed, ..self }
+    }
+
+    /// Returns when a change of the section's keys applies.
+    pub(super) fn effect(&self) -> Effect {
+        self.effect
     }
 
     /// Returns whether a missing key of the section is an error.
@@ -238,10 +276,13 @@ impl<'r> Section<'r> {
     /// Returns the value's entry where it is neither absent nor null, by its key or an alias.
     pub(super) fn entry(&self, key: &str) -> Option<&'r MappingEntry> {
         self.note_known(key);
-        let names = std::iter::once(key)
-            .chain(self.aliases.iter().filter(|(_, name)| *name == key).map(|(alias, _)| *alias));
         let node = self.node?;
-        names.filter_map(|name| node.entry(name)).find(|entry| entry.node.value != NodeValue::Null)
+        let set = |name: &str| node.entry(name).filter(|entry| entry.node.value != NodeValue::Null);
+        set(key).or_else(|| self.aliases_of(key).find_map(set))
+    }
+
+    fn aliases_of<'k>(&self, key: &'k str) -> impl Iterator<Item = &'static str> + use<'k> {
+        self.aliases.iter().filter(move |(_, name)| *name == key).map(|(alias, _)| *alias)
     }
 
     /// Returns the keys that the section has in the file.
@@ -288,14 +329,14 @@ impl<'r> Section<'r> {
     }
 
     /// Records the key that was asked for, and a fingerprint of its effective value.
-    pub(super) fn record(&self, key: &str, kind: &str, default: &str, value: &str) {
+    pub(super) fn record(&self, key: &str, declared: Declaration, effect: Effect, value: &str) {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
         let asked = Key {
             pattern: join(&self.pattern, key),
-            kind: kind.to_owned(),
-            default: default.to_owned(),
-            effect: self.effect,
+            declared,
+            aliases: self.aliases_of(key).collect(),
+            effect,
             value: hasher.finish(),
             at: self.place(key),
             said: self.entry(key).is_some(),

@@ -1,72 +1,80 @@
 //! Retention of the data of chats: maximum age and size.
 
-use super::{quantity::NumberUnit, reader::Section};
+use super::{quantity::NumberUnit, reader::Section, setting::Setting};
 use pudu_client::{MemoryRetention, Retention, RetentionLimits};
 use std::time::Duration;
 
-const DAY: u64 = 24 * 60 * 60;
 /// The longest age that can be said, in days: a hundred years.
 const MAX_DAYS: u64 = 36_500;
 /// The largest size that can be said, in bytes: a pebibyte.
 const MAX_BYTES: u64 = 1 << 50;
 /// The largest number of rows that can be said.
-const MAX_ROWS: u64 = 1_000_000_000;
+const MAX_ROWS: u32 = 1_000_000_000;
 
-/// Keys of all accounts together: memory is people's.
-const MEMORY_KEYS: [&str; 2] = ["memory_facts_max_age_days", "memory_turns_max_age_days"];
-
-/// Reads how long something is remembered.
+/// Reads how long something is remembered: memory is people's, not a bot's.
 pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
     let section = top.section("retention");
-    let days = |key: &str, usual: u64| {
-        let days =
-            Some(section.amount(key, NumberUnit::Days, 0..=MAX_DAYS).or(usual)).filter(|days| *days > 0);
-        days.map(|days| Duration::from_secs(days * DAY))
-    };
-    let [facts, turns] = MEMORY_KEYS;
-    MemoryRetention { facts: days(facts, 0), turns: days(turns, 365) }
+    settings! { section =>
+        /// Maximum age of a fact that was neither changed nor confirmed, in days; 0 keeps facts forever.
+        facts as "memory_facts_max_age_days" = span(NumberUnit::Days, 0..=MAX_DAYS).limit(None, false);
+        /// Maximum age of users' earlier messages that answers look up, in days; 0 keeps them as long as their thread.
+        turns as "memory_turns_max_age_days" = span(NumberUnit::Days, 0..=MAX_DAYS).limit(days(365), false);
+    }
+    MemoryRetention { facts, turns }
+}
+
+impl<T: Default + PartialEq> Setting<'_, '_, T> {
+    /// Takes a limit, none if it is 0. That of one bot has the common one as its default.
+    fn limit(self, usual: Option<T>, is_own: bool) -> Option<T> {
+        let (usual, told) = (usual.unwrap_or_default(), format!("`retention.{}`", self.key()));
+        let limit = if is_own { self.or_told(usual, &told) } else { self.or(usual) };
+        Some(limit).filter(|limit| *limit != T::default())
+    }
 }
 
 /// Reads the `retention` of all accounts, or of one: absent keys of one account have the common values.
 pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
-    let section = of.section("retention").needed(of.is_needed());
-    let usual = common.copied().unwrap_or_else(usual);
-    let number = |key: &str, unit: NumberUnit, max: u64, usual: u64| {
-        let number = section.amount(key, unit, 0..=max);
-        match common {
-            None => number.or(usual),
-            Some(_) => number.or_told(usual, &format!("`retention.{key}`")),
+    let own = common.is_some();
+    let section = of.section("retention").needed(of.is_needed()).about(match own {
+        true => "Overrides of `retention` for this bot; keys that are not set have its values.",
+        false => {
+            "Age and size limits of the data that chats leave behind. Above a limit, the least recently used data is \
+             deleted first. `pudu storage` shows and prunes."
         }
-    };
-    let limit = |key: &str, unit: NumberUnit, max: u64, usual: Option<u64>| {
-        Some(number(key, unit, max, usual.unwrap_or(0))).filter(|limit| *limit > 0)
-    };
-    let days = |key: &str, usual: Option<Duration>| {
-        let days = limit(key, NumberUnit::Days, MAX_DAYS, usual.map(|age| age.as_secs() / DAY));
-        days.map(|days| Duration::from_secs(days * DAY))
-    };
-    let bytes = |key: &str, usual: Option<u64>| limit(key, NumberUnit::Bytes, MAX_BYTES, usual);
-    let rows = limit("audit_max_rows", NumberUnit::Plain, MAX_ROWS, usual.audit_rows.map(u64::from));
+    });
+    let Retention { threads, files, audit_age, audit_rows } = common.copied().unwrap_or_else(usual);
+    settings! { section =>
+        /// Maximum age of an unused thread with its log, its runs and its files, in days; 0 keeps threads forever.
+        threads_age as "threads_max_age_days" = span(NumberUnit::Days, 0..=MAX_DAYS).limit(threads.age, own);
+        /// Maximum total size of a bot's threads, including files, in bytes; 0 sets no limit.
+        threads_bytes as "threads_max_bytes" = amount(NumberUnit::Bytes, 0..=MAX_BYTES).limit(threads.bytes, own);
+        /// Maximum age of the files of an unused thread (uploads, workspace, outputs), in days; 0 keeps files with their
+        /// thread.
+        files_age as "files_max_age_days" = span(NumberUnit::Days, 0..=MAX_DAYS).limit(files.age, own);
+        /// Maximum total size of the files of a bot's threads, in bytes; 0 sets no limit.
+        files_bytes as "files_max_bytes" = amount(NumberUnit::Bytes, 0..=MAX_BYTES).limit(files.bytes, own);
+        /// Maximum age of audit entries and approvals, in days; 0 keeps them forever.
+        audit_age as "audit_max_age_days" = span(NumberUnit::Days, 0..=MAX_DAYS).limit(audit_age, own);
+        /// Maximum number of audit rows of a bot; 0 sets no limit.
+        audit_rows as "audit_max_rows" = number(0..=MAX_ROWS).limit(audit_rows, own);
+    }
     Retention {
-        threads: RetentionLimits {
-            age: days("threads_max_age_days", usual.threads.age),
-            bytes: bytes("threads_max_bytes", usual.threads.bytes),
-        },
-        files: RetentionLimits {
-            age: days("files_max_age_days", usual.files.age),
-            bytes: bytes("files_max_bytes", usual.files.bytes),
-        },
-        audit_age: days("audit_max_age_days", usual.audit_age),
-        audit_rows: rows.map(|rows| u32::try_from(rows).unwrap_or(u32::MAX)),
+        threads: RetentionLimits { age: threads_age, bytes: threads_bytes },
+        files: RetentionLimits { age: files_age, bytes: files_bytes },
+        audit_age,
+        audit_rows,
     }
 }
 
 /// The default retention: threads unused for a year are of no use.
 fn usual() -> Retention {
-    let days = |days: u64| Some(Duration::from_secs(days * DAY));
     Retention {
         threads: RetentionLimits { age: days(365), bytes: None },
         audit_age: days(90),
         ..Retention::default()
     }
+}
+
+fn days(days: u64) -> Option<Duration> {
+    Some(Duration::from_secs(days * 24 * 60 * 60))
 }

@@ -62,6 +62,8 @@ pub struct ToolConfig {
 /// Variables that a command's environment has of its own, and that would change how its shell starts.
 const NAMES_TAKEN: [&str; 4] = ["BASH_ENV", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH"];
 const MIB: u64 = 1024 * 1024;
+/// The largest limit of an output, in characters.
+const MAX_CHARS: usize = 10_000_000;
 
 const NETWORKS: &[(&str, Network)] =
     &[("none", Network::None), ("proxy", Network::Proxy), ("full", Network::Full)];
@@ -86,7 +88,9 @@ const UNSUPPORTED_KEYS: &[&str] = &[
 
 /// Reads where commands run.
 pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
-    let section = top.section("sandbox");
+    let section = top
+        .section("sandbox")
+        .about("Sandbox of the agent's commands, and the limits of the output that the model sees.");
     section.note_unused(UNSUPPORTED_KEYS);
     let class =
         class::read(&section, ClassKind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
@@ -133,47 +137,68 @@ fn unchosen(section: &Section<'_>) {
 /// Reads the limits of the sandbox.
 pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxConfig {
     let section = top.section("sandbox");
-    let network = section
-        .choice("network", NETWORKS)
-        .or_told(provider.network(), "none; full for the all-in-one image");
+    settings! { section =>
+        /// Allows the agent the shell of this machine if the kernel cannot confine commands; only safe if every user who can
+        /// write to the agent is trusted.
+        allow_host_bash = flag().or(false);
+        /// Network access of commands: none; proxy for `allowed_domains`, not in containers; full for every address that
+        /// this machine reaches, including its own.
+        network = choice(NETWORKS).eg("none").or_told(provider.network(), "none; full for the all-in-one image");
+    }
     provider.check(&section, network);
     let network = if matches!(provider, SandboxBackend::Provisioner(_)) { Network::Full } else { network };
     let allowed_domains = domains(&section, network);
-    let limits = provider.limits();
+    let usual = provider.limits();
     let told = |limit: fn(CommandLimits) -> u64| {
         let [usual, aio] = [CommandLimits::COMMAND, CommandLimits::DESKTOP].map(limit);
         format!("{usual}; {aio} for the all-in-one image")
     };
+    let environment = environment(&section);
+    section.about_list("mounts", "Folders of this machine that the agent finds in all threads.");
+    let mounts = section.items("mounts").iter().filter_map(mount).collect();
+    settings! { section =>
+        /// Maximum memory of a command with its processes, in bytes; in containers, of the whole container.
+        memory as "memory_limit" = amount(NumberUnit::Bytes, 64 * MIB..=1 << 50)
+            .eg("2147483648").or_told(usual.memory, &told(|limits| limits.memory));
+        /// Maximum number of simultaneous processes and threads of a command; in containers, of the whole container.
+        processes as "process_limit" = number(8..=100_000)
+            .eg("256").or_told(usual.processes, &told(|limits| limits.processes));
+        /// Maximum size of a thread's folder, in bytes.
+        disk as "disk_limit" = amount(NumberUnit::Bytes, MIB..=1 << 50).or(usual.disk);
+        /// Maximum length of a command's output that the model sees, in characters; 0 shows all.
+        bash_output_max_chars = number(0..=MAX_CHARS).or(20_000);
+        /// Maximum length of a file's text that the model sees, in characters; 0 shows all.
+        read_file_output_max_chars = number(0..=MAX_CHARS).or(50_000);
+        /// Maximum length of a listing that the model sees, in characters; 0 shows all.
+        ls_output_max_chars = number(0..=MAX_CHARS).or(20_000);
+        /// Maximum duration of a command, in seconds; then it is killed.
+        bash_command_timeout = seconds(1.0).or(Duration::from_secs(600));
+    }
+    // 0 is the most that a model could ever take.
+    let chars = |limit: usize| if limit == 0 { MAX_CHARS } else { limit };
     SandboxConfig {
         keep: containers::keep(&section, provider),
-        allow_host_bash: section.flag("allow_host_bash").or(false),
+        allow_host_bash,
         network,
         allowed_domains,
-        environment: environment(&section),
-        mounts: section.items("mounts").iter().filter_map(mount).collect(),
-        limits: CommandLimits {
-            memory: section
-                .amount("memory_limit", NumberUnit::Bytes, 64 * MIB..=1 << 50)
-                .or_told(limits.memory, &told(|limits| limits.memory)),
-            processes: section
-                .number("process_limit", 8..=100_000)
-                .or_told(limits.processes, &told(|limits| limits.processes)),
-            disk: section.amount("disk_limit", NumberUnit::Bytes, MIB..=1 << 50).or(limits.disk),
-        },
-        bash_output_max_chars: chars(&section, "bash_output_max_chars", 20_000),
-        read_file_output_max_chars: chars(&section, "read_file_output_max_chars", 50_000),
-        ls_output_max_chars: chars(&section, "ls_output_max_chars", 20_000),
-        bash_command_timeout: section.seconds("bash_command_timeout", 1.0).or(Duration::from_secs(600)),
+        environment,
+        mounts,
+        limits: CommandLimits { memory, processes, disk },
+        bash_output_max_chars: chars(bash_output_max_chars),
+        read_file_output_max_chars: chars(read_file_output_max_chars),
+        ls_output_max_chars: chars(ls_output_max_chars),
+        bash_command_timeout,
     }
 }
 
 fn domains(section: &Section<'_>, network: Network) -> Vec<Domain> {
-    let show = |domains: &Vec<Domain>| domains.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let one = |value: &NodeValue| match value {
         NodeValue::Text(text) => Domain::parse(text),
         other => Err(format!("write names such as example.org or *.example.org, not {}", describe(other))),
     };
-    let setting = section.list("allowed_domains", "domains", show, one);
+    let about = "Domains for `network: proxy`: example.org, *.example.org for all its subdomains, example.org:8443 for a \
+                 non-standard port.";
+    let setting = section.list("allowed_domains", "domains", one).about(about);
     let spoilt = setting.is_spoilt();
     let domains = setting.or_told(Vec::new(), "none");
     match (network, domains.is_empty()) {
@@ -191,9 +216,12 @@ fn domains(section: &Section<'_>, network: Network) -> Vec<Domain> {
 }
 
 fn environment(section: &Section<'_>) -> Vec<(String, String)> {
-    let map = section.map("environment").or(serde_json::Map::new());
+    settings! { section =>
+        /// Additional environment variables of commands. Every user who writes to the agent can read them.
+        environment = map().or(serde_json::Map::new());
+    }
     let mut pairs = Vec::new();
-    for (name, value) in map {
+    for (name, value) in environment {
         let value = match value {
             Json::String(text) => text,
             Json::Null => String::new(),
@@ -217,9 +245,14 @@ fn environment(section: &Section<'_>) -> Vec<(String, String)> {
 /// DeerFlow's keys; a mount that cannot be is an error.
 fn mount(section: &Section<'_>) -> Option<Mount> {
     let help = "name a folder of this machine and where the agent finds it";
-    let host = section.text("host_path").required(help);
-    let agent = section.text("container_path").required(help);
-    let read_only = section.flag("read_only").or(false);
+    settings! { section =>
+        /// Path of the folder on this machine.
+        host as "host_path" = text().eg("/srv/data").required(help);
+        /// Path of the folder for the agent.
+        agent as "container_path" = text().eg("/mnt/data").required(help);
+        /// Restricts the agent to reading.
+        read_only = flag().or(false);
+    }
     match Mount::configured(host?.into(), &agent?, read_only) {
         Ok(mount) => Some(mount),
         Err(what) => {
@@ -229,18 +262,13 @@ fn mount(section: &Section<'_>) -> Option<Mount> {
     }
 }
 
-/// Reads a limit in characters. DeerFlow's 0 means no limit; here it means the most that a model could ever take.
-fn chars(section: &Section<'_>, key: &str, default: u32) -> usize {
-    const MAX_CHARS: u32 = 10_000_000;
-    match section.number(key, 0..=MAX_CHARS).or(default) {
-        0 => MAX_CHARS as usize,
-        limit => limit as usize,
-    }
-}
-
 /// Reads the tools: the listed ones, or all where none is listed. Tools for people's files are always
 /// present, as in DeerFlow.
 pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
+    top.about_list(
+        "tools",
+        "Tools of the agent. Without this list it has all tools of pudu; of the web tools, those that need no key.",
+    );
     let mut tools: Vec<ToolConfig> = Vec::new();
     for section in top.items("tools") {
         let Some(tool) = tool(&section, env) else { continue };
@@ -265,14 +293,28 @@ pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
 
 /// Reads which groups there are. Tools may name others as well.
 pub(super) fn groups(top: &Section<'_>) -> Vec<String> {
-    let name = |section: &Section<'_>| section.text("name").required("say what the group is called");
+    top.about_list(
+        "tool_groups",
+        "Groups of tools, for agents that have only some groups. A tool may also name a group that is not listed here.",
+    );
+    let name = |section: &Section<'_>| {
+        settings! { section =>
+            /// Name of the group.
+            name = text().eg("web").required("say what the group is called");
+        }
+        name
+    };
     top.items("tool_groups").iter().filter_map(name).collect()
 }
 
 fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
     let class = class::read(section, ClassKind::Tool, None);
-    let name = section.text("name").or_told(String::new(), "the tool's own");
-    let group = section.text("group").optional("the tool's usual one: web, file:read, file:write or bash");
+    settings! { section =>
+        /// Name of the tool, for readers of this file.
+        name = text().eg("web_search").or_told(String::new(), "the tool's own");
+        /// Group of the tool; agents may have only some groups.
+        group = text().eg("web").optional("the tool's usual one: web, file:read, file:write or bash");
+    }
     match class? {
         Class::Tool(tool) => {
             if !name.is_empty() && name != tool.name() {
@@ -286,7 +328,10 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
                     None
                 }
             };
-            let approval = section.choice("approval", APPROVAL).or_told(false, "as `approvals.tools` says");
+            settings! { section =>
+                /// Approval policy; "required" asks in the chat before every call.
+                approval = choice(APPROVAL).eg("required").or_told(false, "as `approvals.tools` says");
+            }
             let group = group.unwrap_or_else(|| tool.group().to_owned());
             Some(ToolConfig { tool, group, approval, web })
         }

@@ -4,10 +4,11 @@
 //! it. Empty text is the same as nothing. The value of a variable is never shown.
 
 use super::{
+    declare::{Declaration, ValueKind},
     problem::{Problem, join, nearest},
     quantity::{self, NumberUnit},
     raw::{Node, NodeValue},
-    reader::{Section, describe, kind},
+    reader::{Effect, Section, describe, kind},
 };
 use jiff::tz::TimeZone;
 use pudu_client::net::scrub;
@@ -25,14 +26,42 @@ type ShowValue<T> = Box<dyn Fn(&T) -> String>;
 pub(super) struct Setting<'s, 'r, T> {
     section: &'s Section<'r>,
     key: &'s str,
-    kind: String,
+    kind: ValueKind,
     show: ShowValue<T>,
     value: Option<T>,
     /// Whether there was a value that could not be used, which is reported already.
     spoilt: bool,
+    about: &'static str,
+    example: Option<&'static str>,
+    effect: Effect,
 }
 
 impl<T> Setting<'_, '_, T> {
+    /// Says the sentence of the key.
+    pub(super) fn about(self, about: &'static str) -> Self {
+        Self { about: about.trim_start(), ..self }
+    }
+
+    /// Gives an example in YAML.
+    pub(super) fn eg(self, example: &'static str) -> Self {
+        Self { example: Some(example), ..self }
+    }
+
+    /// Says when a change applies, where that is not as in the rest of the walk.
+    pub(super) fn applies(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    /// Returns the key.
+    pub(super) fn key(&self) -> &str {
+        self.key
+    }
+
+    /// Returns the value that the file sets.
+    pub(super) fn value(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
     /// Returns whether there is a value that cannot be used, which is reported already.
     pub(super) fn is_spoilt(&self) -> bool {
         self.spoilt
@@ -46,15 +75,16 @@ impl<T> Setting<'_, '_, T> {
 
     /// Takes `default` if the key is absent; `told` describes the default to people.
     pub(super) fn or_told(self, default: T, told: &str) -> T {
-        let value = self.value.unwrap_or(default);
-        self.section.record(self.key, &self.kind, told, &(self.show)(&value));
-        value
+        let usual = (self.show)(&default);
+        let shown = self.value.as_ref().map_or_else(|| usual.clone(), &self.show);
+        self.record(told, Some(usual), &shown);
+        self.value.unwrap_or(default)
     }
 
     /// Lets the key be absent; `told` describes its absence to people.
     pub(super) fn optional(self, told: &str) -> Option<T> {
         let shown = self.value.as_ref().map_or_else(String::new, &self.show);
-        self.section.record(self.key, &self.kind, told, &shown);
+        self.record(told, None, &shown);
         self.value
     }
 
@@ -70,12 +100,24 @@ impl<T> Setting<'_, '_, T> {
         }
         self.optional("required")
     }
+
+    /// Requires the value on a condition; `usual` describes its absence otherwise.
+    pub(super) fn required_if(self, needed: bool, help: &str, usual: &str) -> Option<T> {
+        if needed { self.required(help) } else { self.optional(usual) }
+    }
+
+    fn record(&self, told: &str, usual: Option<String>, value: &str) {
+        let Self { about, example, .. } = *self;
+        let declared =
+            Declaration { kind: self.kind.clone(), default: told.to_owned(), usual, about, example };
+        self.section.record(self.key, declared, self.effect, value);
+    }
 }
 
 impl<'r> Section<'r> {
     /// Reads text.
     pub(super) fn text<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, String> {
-        self.scalar(key, "text", false, String::clone, text)
+        self.scalar(key, ValueKind::Text("text"), false, String::clone, text)
     }
 
     /// Reads text that is never shown. A placeholder is refused.
@@ -99,20 +141,21 @@ impl<'r> Section<'r> {
     /// Reads text that is never shown, whatever it is.
     pub(super) fn secret_or_placeholder<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
         let show = |secret: &SecretString| secret.expose_secret().to_owned();
-        let secret = self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)));
+        let kind = ValueKind::Text("secret");
+        let secret = self.scalar(key, kind, true, show, |value| Ok(text(value)?.map(SecretString::from)));
         self.know_secret(secret.value.as_ref());
         secret
     }
 
     /// Reads a yes or a no.
     pub(super) fn flag<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, bool> {
-        self.scalar(key, "true or false", false, bool::to_string, flag)
+        self.scalar(key, ValueKind::Flag, false, bool::to_string, flag)
     }
 
     /// Reads a whole number.
     pub(super) fn number<'s, T>(&'s self, key: &'s str, range: RangeInclusive<T>) -> Setting<'s, 'r, T>
     where
-        T: Copy + Display + TryFrom<i128> + Into<i128> + 'static,
+        T: Copy + Display + TryFrom<i128> + TryInto<i128> + 'static,
     {
         self.amount(key, NumberUnit::Plain, range)
     }
@@ -125,13 +168,12 @@ impl<'r> Section<'r> {
         range: RangeInclusive<T>,
     ) -> Setting<'s, 'r, T>
     where
-        T: Copy + Display + TryFrom<i128> + Into<i128> + 'static,
+        T: Copy + Display + TryFrom<i128> + TryInto<i128> + 'static,
     {
-        let (low, high) = (*range.start(), *range.end());
-        let kind = format!("{}, {low} to {high}", unit.name());
-        self.scalar(key, &kind, false, T::to_string, move |value| {
-            let within =
-                |n: i128| (low.into()..=high.into()).contains(&n).then(|| T::try_from(n).ok()).flatten();
+        let kind = number(unit.name(), &range, true);
+        let [low, high] = [*range.start(), *range.end()].map(|end| end.try_into().unwrap_or(i128::MAX));
+        self.scalar(key, kind, false, T::to_string, move |value| {
+            let within = |n: i128| (low..=high).contains(&n).then(|| T::try_from(n).ok()).flatten();
             let number =
                 unit.parse(value).and_then(quantity::to_whole).ok_or_else(|| match unit.help(value) {
                     help if unit == NumberUnit::Days => help.replace("days", "whole days"),
@@ -142,16 +184,27 @@ impl<'r> Section<'r> {
         })
     }
 
+    /// Reads a time as a whole number of a unit.
+    pub(super) fn span<'s>(
+        &'s self,
+        key: &'s str,
+        unit: NumberUnit,
+        range: RangeInclusive<u64>,
+    ) -> Setting<'s, 'r, Duration> {
+        let millis = unit.millis();
+        let Setting { kind, value, spoilt, .. } = self.amount(key, unit, range);
+        let show = move |time: &Duration| (time.as_millis() / u128::from(millis)).to_string();
+        self.setting(key, kind, show, value.map(|count| Duration::from_millis(count * millis)), spoilt)
+    }
+
     /// Reads any number.
     pub(super) fn decimal<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
-        let kind = format!("number, {} to {}", range.start(), range.end());
-        self.any_number(key, NumberUnit::Plain, &kind, range)
+        self.any_number(key, NumberUnit::Plain, "number", range)
     }
 
     /// Reads a number of days, with or without a fraction.
     pub(super) fn days<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
-        let kind = format!("days, {} to {}", range.start(), range.end());
-        self.any_number(key, NumberUnit::Days, &kind, range)
+        self.any_number(key, NumberUnit::Days, "days", range)
     }
 
     /// Reads a share or a count, of tokens maybe.
@@ -160,18 +213,17 @@ impl<'r> Section<'r> {
         key: &'s str,
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
-        let kind = format!("number, {} to {}", range.start(), range.end());
-        self.any_number(key, NumberUnit::Tokens, &kind, range)
+        self.any_number(key, NumberUnit::Tokens, "number", range)
     }
 
     fn any_number<'s>(
         &'s self,
         key: &'s str,
         unit: NumberUnit,
-        kind: &str,
+        kind: &'static str,
         range: RangeInclusive<f64>,
     ) -> Setting<'s, 'r, f64> {
-        self.scalar(key, kind, false, f64::to_string, move |value| {
+        self.scalar(key, number(kind, &range, false), false, f64::to_string, move |value| {
             let number = unit.parse(value).ok_or_else(|| unit.help(value))?;
             Ok(Some(Some(number).filter(|n| range.contains(n)).ok_or_else(String::new)?))
         })
@@ -181,9 +233,10 @@ impl<'r> Section<'r> {
     pub(super) fn seconds<'s>(&'s self, key: &'s str, least: f64) -> Setting<'s, 'r, Duration> {
         const YEAR: f64 = 31_536_000.0;
         let show = |time: &Duration| time.as_secs_f64().to_string();
-        self.scalar(key, &format!("seconds, {least} to {YEAR}"), false, show, move |value| {
+        let range = least..=YEAR;
+        self.scalar(key, number("seconds", &range, false), false, show, move |value| {
             let number = NumberUnit::Seconds.parse(value).ok_or_else(|| NumberUnit::Seconds.help(value))?;
-            let within = Some(number).filter(|n| (least..=YEAR).contains(n));
+            let within = Some(number).filter(|n| range.contains(n));
             Ok(Some(Duration::from_secs_f64(within.ok_or_else(String::new)?)))
         })
     }
@@ -191,7 +244,7 @@ impl<'r> Section<'r> {
     /// Reads an address that begins with `http://` or `https://`.
     pub(super) fn url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
         let show = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
-        let setting = self.scalar(key, "URL", false, show, |value| {
+        let setting = self.scalar(key, ValueKind::Text("URL"), false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
             let url = Url::parse(&text).map_err(|fault| match fault {
                 url::ParseError::InvalidPort => "write a port from 1 to 65535",
@@ -216,7 +269,7 @@ impl<'r> Section<'r> {
             (None, Ok(offset)) => offset.to_string(),
             (None, Err(_)) => "the system's".to_owned(),
         };
-        self.scalar(key, "time zone", false, show, |value| {
+        self.scalar(key, ValueKind::Text("time zone"), false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
             let help =
                 "write the name of one that this machine knows, such as Europe/Berlin, or an offset: +02:00";
@@ -227,7 +280,7 @@ impl<'r> Section<'r> {
     /// Reads a language that has a catalogue.
     pub(super) fn language<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Language> {
         let show = |language: &Language| language.primary().to_owned();
-        self.scalar(key, "en or zh", false, show, |value| {
+        self.scalar(key, ValueKind::Text("en or zh"), false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
             match text.to_ascii_lowercase().as_str() {
                 "en" => Ok(Some(Language::English)),
@@ -247,14 +300,14 @@ impl<'r> Section<'r> {
         words: &'static [(&'static str, T)],
     ) -> Setting<'s, 'r, T> {
         let all = words.iter().map(|(word, _)| *word);
-        let kind = format!("one of {}", all.clone().collect::<Vec<_>>().join(", "));
+        let kind = ValueKind::Choice(all.clone().collect());
         let show = |choice: &T| {
             words
                 .iter()
                 .find(|(_, other)| other == choice)
                 .map_or_else(String::new, |(word, _)| (*word).to_owned())
         };
-        self.scalar(key, &kind, false, show, move |value| {
+        self.scalar(key, kind, false, show, move |value| {
             // `on` and `off` are booleans to YAML, unless they are in quotes.
             let typed = match value {
                 NodeValue::Bool(true) => Some("on".to_owned()),
@@ -272,11 +325,10 @@ impl<'r> Section<'r> {
     }
 
     /// Reads a list; one value is a list of one, and text may hold several between commas.
-    pub(super) fn list<'s, T>(
+    pub(super) fn list<'s, T: Display>(
         &'s self,
         key: &'s str,
-        kind: &str,
-        show: impl Fn(&Vec<T>) -> String + 'static,
+        kind: &'static str,
         one: impl Fn(&NodeValue) -> Result<T, String>,
     ) -> Setting<'s, 'r, Vec<T>> {
         let path = join(&self.path, key);
@@ -294,8 +346,8 @@ impl<'r> Section<'r> {
                 }
             }
         }
-        let value = entry.map(|_| items);
-        Setting { section: self, key, kind: format!("list of {kind}"), show: Box::new(show), value, spoilt }
+        let show = |items: &Vec<T>| items.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
+        self.setting(key, ValueKind::List(kind), show, entry.map(|_| items), spoilt)
     }
 
     /// Reads a list of plain names.
@@ -304,7 +356,7 @@ impl<'r> Section<'r> {
             NodeValue::Text(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
             _ => Err("write names".to_owned()),
         };
-        self.list(key, "names", |names: &Vec<String>| names.join(", "), name)
+        self.list(key, "names", name)
     }
 
     /// Reads a mapping whose keys are not pudu's business, with the variables in it put in.
@@ -323,7 +375,7 @@ impl<'r> Section<'r> {
             None => None,
         });
         let spoilt = entry.is_some() && value.is_none();
-        Setting { section: self, key, kind: "mapping".to_owned(), show: Box::new(show), value, spoilt }
+        self.setting(key, ValueKind::Mapping, show, value, spoilt)
     }
 
     /// Returns those of the keys that are there, as JSON.
@@ -359,7 +411,7 @@ impl<'r> Section<'r> {
     fn scalar<'s, T>(
         &'s self,
         key: &'s str,
-        expected: &str,
+        expected: ValueKind,
         secret: bool,
         show: impl Fn(&T) -> String + 'static,
         parse: impl Fn(&NodeValue) -> Result<Option<T>, String>,
@@ -374,12 +426,24 @@ impl<'r> Section<'r> {
                 Ok(value) => (value, false),
                 Err(help) => {
                     let found = if secret { kind(&typed).to_owned() } else { found(&node.value) };
-                    self.mismatch(&path, node, &found, expected, &help);
+                    self.mismatch(&path, node, &found, &expected.to_string(), &help);
                     (None, true)
                 }
             },
         };
-        Setting { section: self, key, kind: expected.to_owned(), show: Box::new(show), value, spoilt }
+        self.setting(key, expected, show, value, spoilt)
+    }
+
+    fn setting<'s, T>(
+        &'s self,
+        key: &'s str,
+        kind: ValueKind,
+        show: impl Fn(&T) -> String + 'static,
+        value: Option<T>,
+        spoilt: bool,
+    ) -> Setting<'s, 'r, T> {
+        let (show, effect) = (Box::new(show), self.effect());
+        Setting { section: self, key, kind, show, value, spoilt, about: "", example: None, effect }
     }
 
     /// Returns the value with a variable's text in place of its name.
@@ -420,6 +484,11 @@ impl<'r> Section<'r> {
     fn mismatch(&self, path: &str, node: &Node, found: &str, expected: &str, help: &str) {
         self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), help));
     }
+}
+
+fn number<T: Display>(unit: &'static str, range: &RangeInclusive<T>, is_whole: bool) -> ValueKind {
+    let (low, high) = (range.start().to_string(), range.end().to_string());
+    ValueKind::Number { unit, low, high, is_whole }
 }
 
 /// Returns whether text only keeps the place of a secret, as in examples. Words that servers without keys are given,

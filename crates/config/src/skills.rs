@@ -1,6 +1,6 @@
 //! Folders of skills, on this machine and for the agent.
 
-use super::{Start, model::ModelConfig, model_name, reader::Section};
+use super::{Start, model::ModelConfig, reader::Section};
 use pudu_client::{SkillEvolution, SkillRules};
 use std::path::{Component, Path, PathBuf};
 
@@ -19,10 +19,16 @@ const USUAL: &str = "/mnt/skills";
 const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
-    let section = top.section("skills");
+    let section = top
+        .section("skills")
+        .about("Skills: folders with a SKILL.md that explains a kind of work to the agent.");
     section.note_unused(&["use"]);
-    let path = section.text("path").optional("`skills` in the home folder");
-    let typed = section.text("container_path").or(USUAL.to_owned());
+    settings! { section =>
+        /// Folder of your own skills, in `public` and `custom`; without it `skills` in the home folder.
+        path = text().eg(".pudu/skills").optional("`skills` in the home folder");
+        /// Path of the skills in the sandbox.
+        typed as "container_path" = text().or(USUAL.to_owned());
+    }
     let container_path = typed.trim_end_matches('/').to_owned();
     if !is_free(&container_path) {
         let what = format!("\"{typed}\" is no place for skills");
@@ -40,11 +46,20 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
 
 /// Reads how agents meet skills: DeerFlow's `skills.deferred_discovery` and `skill_evolution`.
 pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> SkillRules {
-    let deferred = top.section("skills").flag("deferred_discovery").or(false);
-    let section = top.section("skill_evolution");
-    let enabled = section.flag("enabled").or(false);
-    let moderator = model_name::named(&section, "moderation_model_name", models, "none");
-    let fail_closed = section.flag("security_fail_closed").or(true);
+    let section = top.section("skills");
+    settings! { section =>
+        /// Whether the prompt lists only the names of skills, and the tool describe_skill returns their purpose.
+        deferred as "deferred_discovery" = flag().or(false);
+    }
+    let section = top.section("skill_evolution").about("Skills that agents make and change.");
+    settings! { section =>
+        /// Whether the lead agent has the tool skill_manage.
+        enabled = flag().or(false);
+        /// Name of the model that checks each change after the scan; without one the scan and the approval decide.
+        moderator as "moderation_model_name" = model(models).eg("main").optional("none");
+        /// Whether a change is refused if that model gives no verdict.
+        fail_closed as "security_fail_closed" = flag().or(true);
+    }
     SkillRules { deferred, evolution: enabled.then_some(SkillEvolution { moderator, fail_closed }) }
 }
 

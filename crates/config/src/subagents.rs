@@ -4,7 +4,6 @@ use super::{
     approvals,
     budgets::{self, TokenBudgetConfig},
     model::ModelConfig,
-    model_name,
     reader::Section,
     setting::Setting,
 };
@@ -37,6 +36,9 @@ pub struct Subagent {
 
 /// DeerFlow's name for the parent's model.
 const INHERIT: &str = "inherit";
+/// Sentences of sections that all kinds have.
+const KIND: &str = "Name of the kind.";
+const BUDGET: &str = "Limits of a task of this sub-agent.";
 /// Maximum length of a kind's name.
 const MAX_NAME_CHARS: usize = 64;
 /// How many model calls a kind of the operator's may take.
@@ -46,13 +48,24 @@ const TIME: Duration = Duration::from_secs(900);
 
 /// Reads them.
 pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bool) -> Vec<Subagent> {
-    let section = top.section("subagents");
-    let tokens =
-        budgets::token_budget(&section.section("token_budget"), TokenBudgetConfig::of_task(summaries));
-    let enabled = section.flag("enabled").or(true);
-    let time = section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(1800));
-    let turns = turns(&section).optional("as each kind has it");
-    let changes = section.section("agents");
+    let section = top
+        .section("subagents")
+        .about("Sub-agents, to which the agent delegates tasks. docs/subagents.md describes them.");
+    settings! { section =>
+        /// Enables sub-agents.
+        enabled = flag().or(true);
+        /// Maximum duration of a task, in seconds.
+        time as "timeout_seconds" = seconds(1.0).or(Duration::from_secs(1800));
+        /// Maximum number of model calls of a task; if unset, each sub-agent has its own limit.
+        turns as "max_turns" = turns().eg("150").optional("as each kind has it");
+    }
+    let budget = section
+        .section("token_budget")
+        .about("Limits of a task (docs/budgets.md); 2000000 tokens without summaries of conversations.");
+    let tokens = budgets::token_budget(&budget, TokenBudgetConfig::of_task(summaries));
+    let changes = section
+        .section("agents")
+        .about("Overrides for single kinds, by their names; general-purpose and bash are built in.");
     let builtin = subagent::builtin().into_iter().map(|kind| {
         let steps = turns.unwrap_or(kind.bounds.steps);
         Subagent {
@@ -66,14 +79,14 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
             bounds: RunBounds { steps, time, tokens: tokens.budget(), ..RunBounds::default() },
         }
     });
-    let custom = section.section("custom_agents");
-    let own = custom
-        .present()
-        .filter_map(|entry| own(&custom.section_like(&entry.key, "researcher"), &entry.key, models, tokens));
+    let custom = section.section("custom_agents").about("Custom kinds.");
+    let own = custom.present().filter_map(|entry| {
+        own(&custom.section_named(&entry.key, "researcher").about(KIND), &entry.key, models, tokens)
+    });
     let mut all: Vec<Subagent> = builtin.chain(own).collect();
     check_names(&custom);
     for entry in changes.present() {
-        let change = changes.section_like(&entry.key, "bash");
+        let change = changes.section_named(&entry.key, "bash").about(KIND);
         match all.iter_mut().find(|kind| kind.name == entry.key) {
             Some(kind) => alter(kind, &change, models, tokens),
             None => {
@@ -85,10 +98,12 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
     if enabled { all } else { Vec::new() }
 }
 
-/// Reads the maximum number of model calls of a task.
-fn turns<'s, 'r>(section: &'s Section<'r>) -> Setting<'s, 'r, u32> {
-    section.differs("max_turns", "model calls");
-    section.number("max_turns", 1..=1000)
+impl<'r> Section<'r> {
+    /// Reads the maximum number of model calls of a task.
+    fn turns<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, u32> {
+        self.differs(key, "model calls");
+        self.number(key, 1..=1000)
+    }
 }
 
 /// Reads a kind of the operator's.
@@ -98,49 +113,56 @@ fn own(
     models: &[ModelConfig],
     tokens: TokenBudgetConfig,
 ) -> Option<Subagent> {
-    let tokens = budgets::token_budget(&section.section("token_budget"), tokens);
-    let about = section.text("description").required("say what it is good for: the agent chooses by that");
-    let system = section.text("system_prompt").required("say who it is and how it works");
-    let without = section.names("disallowed_tools").or_told(Vec::new(), "none");
+    settings! { section =>
+        /// Purpose of the sub-agent; the agent chooses by it.
+        about as "description" = text().eg("finds out things on the web")
+            .required("say what it is good for: the agent chooses by that");
+        /// System prompt: its role and its way of working.
+        system as "system_prompt" = text().eg("You find out things, and say where you found them.")
+            .required("say who it is and how it works");
+        /// Tools of the sub-agent.
+        tools = names().eg("[web_search, web_fetch]").optional("all of the agent's");
+        /// Tools removed from the sub-agent, besides task, ask_clarification, present_files and write_todos, which are always
+        /// removed.
+        without as "disallowed_tools" = names().or_told(Vec::new(), "none");
+        /// Maximum duration of a task, in seconds.
+        time as "timeout_seconds" = seconds(1.0).or(TIME);
+        /// Maximum number of model calls of a task.
+        steps as "max_turns" = turns().or(TURNS);
+    }
     without.iter().for_each(|name| approvals::check_name(section, "disallowed_tools", name));
-    Some(Subagent {
-        name: name.to_owned(),
-        tools: section.names("tools").optional("all of the agent's"),
-        without,
-        skills: skills(section),
-        model: model(section, models),
-        bounds: RunBounds {
-            steps: turns(section).or(TURNS),
-            time: section.seconds("timeout_seconds", 1.0).or(TIME),
-            tokens: tokens.budget(),
-            ..RunBounds::default()
-        },
-        // Last, so that every key has been read before one that is missing ends this.
-        about: about?,
-        system: system?,
-    })
+    let (skills, model) = (skills(section), model(section, models));
+    let tokens = budgets::token_budget(&section.section("token_budget").about(BUDGET), tokens).budget();
+    let bounds = RunBounds { steps, time, tokens, ..RunBounds::default() };
+    let name = name.to_owned();
+    Some(Subagent { name, about: about?, system: system?, tools, without, skills, model, bounds })
 }
 
 /// Applies the operator's changes to a kind.
 fn alter(kind: &mut Subagent, section: &Section<'_>, models: &[ModelConfig], tokens: TokenBudgetConfig) {
-    let budget = section.section("token_budget");
+    let budget = section.section("token_budget").about(BUDGET);
     let tokens = budgets::token_budget(&budget, tokens);
     if budget.exists() {
         kind.bounds.tokens = tokens.budget();
     }
+    settings! { section =>
+        /// Maximum duration of a task, in seconds.
+        time as "timeout_seconds" = seconds(1.0).eg("1800").optional("as above");
+        /// Maximum number of model calls of a task.
+        steps as "max_turns" = turns().eg("60").optional("as above");
+    }
     kind.skills = skills(section).or_else(|| kind.skills.take());
-    if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
-        kind.bounds.time = time;
-    }
-    if let Some(steps) = turns(section).optional("as above") {
-        kind.bounds.steps = steps;
-    }
+    kind.bounds.time = time.unwrap_or(kind.bounds.time);
+    kind.bounds.steps = steps.unwrap_or(kind.bounds.steps);
     kind.model = model(section, models).or_else(|| kind.model.take());
 }
 
 /// Reads the skills of a kind: an empty list is none, and no list is all of the agent's.
 fn skills(section: &Section<'_>) -> Option<Vec<String>> {
-    let skills = section.names("skills").optional("all of the agent's");
+    settings! { section =>
+        /// Skills listed in its prompt, among those of the agent; an empty list is none.
+        skills = names().eg("[]").optional("all of the agent's");
+    }
     for name in skills.iter().flatten().filter(|name| !is_skill_name(name)) {
         let help =
             "write each skill's own name, of small letters, digits and hyphens; `pudu skill list` tells them";
@@ -150,8 +172,11 @@ fn skills(section: &Section<'_>) -> Option<Vec<String>> {
 }
 
 fn model(section: &Section<'_>, models: &[ModelConfig]) -> Option<String> {
-    let is_own = section.text("model").optional(INHERIT).is_some_and(|model| model != INHERIT);
-    is_own.then(|| model_name::named(section, "model", models, INHERIT)).flatten()
+    settings! { section =>
+        /// Name of the sub-agent's model.
+        model = text().eg(INHERIT).optional(INHERIT);
+    }
+    model.filter(|model| model != INHERIT).and_then(|_| section.model("model", models).foreign())
 }
 
 /// Refuses names that no kind can have, or that another one has.
@@ -161,7 +186,7 @@ fn check_names(custom: &Section<'_>) {
         subagent::builtin().into_iter().map(|kind| (folded(&kind.name), kind.name)).collect();
     for entry in custom.present() {
         let name = &entry.key;
-        let section = custom.section_like(name, "researcher");
+        let section = custom.section_named(name, "researcher");
         if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(plain) {
             let help = format!("write up to {MAX_NAME_CHARS} letters, digits, _ and -");
             section.refuse_here(format!("no sub-agent can be called \"{name}\""), help);

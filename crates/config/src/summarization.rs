@@ -3,7 +3,7 @@
 //! Two keys work otherwise than there, because a summary is asked with the bytes that the provider has read already:
 //! `trim_tokens_to_summarize` counts for another model alone, and there is always a trigger, the full window.
 
-use super::{model::ModelConfig, model_name, quantity::NumberUnit, raw::NodeValue, reader::Section};
+use super::{model::ModelConfig, quantity::NumberUnit, raw::NodeValue, reader::Section};
 use pudu_client::harness::{ContextRules, ContextSize};
 
 /// Maximum value of a size in tokens or messages.
@@ -37,25 +37,38 @@ const KINDS: &[(&str, SizeKind)] =
 
 /// Reads the rules.
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
-    let section = top.section("summarization");
+    let section = top.section("summarization").about(
+        "Summaries of long conversations: one takes the place of the beginning when the model's window fills up.",
+    );
     section.note_unused(OLDER_KEYS);
     let usual = ContextRules::default();
-    let model = model_name::named(&section, "model_name", models, "the run's own");
-    let most_read =
-        section.amount("trim_tokens_to_summarize", NumberUnit::Tokens, 1..=100_000_000_u32).optional("all");
+    settings! { section =>
+        /// Enables summaries; without them old tool results and the beginning are omitted.
+        summaries as "enabled" = flag().or(usual.summaries);
+        /// Name of the model that summarizes.
+        model as "model_name" = model(models).eg("main").optional("the run's own");
+    }
+    let triggers = triggers(&section);
+    let keep = section
+        .section("keep")
+        .about("Newest messages that stay unchanged, as far as they fill at most half of the space.");
+    let keep = size(&keep, ["messages", "20"], ["messages", "20"]).unwrap_or(usual.keep);
+    settings! { section =>
+        /// Maximum number of tokens that another model reads to summarize, the newest; older ones are omitted.
+        most_read as "trim_tokens_to_summarize" = amount(NumberUnit::Tokens, 1..=100_000_000)
+            .eg("4000").optional("all");
+        /// Instruction to the model; {messages} refers to the conversation above it.
+        prompt as "summary_prompt" = text()
+            .eg("Summarize {messages} in ten sentences.").optional("pudu's own").map(Into::into);
+        /// Tools that read skills; the summary lists the skills that they read.
+        skill_tools as "skill_file_read_tool_names" = names()
+            .or(usual.skill_tools.iter().cloned().collect()).into_iter().collect();
+    }
     if most_read.is_some() && model.is_none() {
         let what = "this has no effect: the run's own model has read the conversation already";
         section.warn("trim_tokens_to_summarize", what, "name another model with `model_name`, or remove it");
     }
-    let tools = usual.skill_tools.iter().cloned().collect();
-    let rules = ContextRules {
-        summaries: section.flag("enabled").or(usual.summaries),
-        triggers: triggers(&section),
-        keep: size(&section.section("keep"), "messages", "20").unwrap_or(usual.keep),
-        most_read: most_read.map(u64::from),
-        prompt: section.text("summary_prompt").optional("pudu's own").map(Into::into),
-        skill_tools: section.names("skill_file_read_tool_names").or(tools).into_iter().collect(),
-    };
+    let rules = ContextRules { summaries, triggers, keep, most_read, prompt, skill_tools };
     check(&section, &rules);
     Summarization { rules, model }
 }
@@ -63,17 +76,25 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
 /// Reads one trigger, or a list.
 fn triggers(section: &Section<'_>) -> Vec<ContextSize> {
     let listed = section.entry("trigger").is_some_and(|entry| matches!(entry.node.value, NodeValue::List(_)));
+    let one = |section: &Section<'_>| size(section, ["none", "none"], ["tokens", "32000"]);
     if listed {
-        let items = section.items("trigger");
-        return items.iter().filter_map(|item| size(item, "none", "none")).collect();
+        return section.items("trigger").iter().filter_map(one).collect();
     }
-    size(&section.section("trigger"), "none", "none").into_iter().collect()
+    let section = section.section("trigger").about(
+        "Size of the messages that triggers a summary before the window is full; of a list, the first size that is reached.",
+    );
+    one(&section).into_iter().collect()
 }
 
 /// Reads a size; `None` if the file says none.
-fn size(section: &Section<'_>, kind: &str, value: &str) -> Option<ContextSize> {
-    let kind = section.choice("type", KINDS).optional(kind);
-    let value = section.share_or_tokens("value", 0.0..=MAX_SIZE).optional(value);
+fn size(section: &Section<'_>, usual: [&str; 2], example: [&'static str; 2]) -> Option<ContextSize> {
+    let ([usual_kind, usual], [example_kind, example]) = (usual, example);
+    settings! { section =>
+        /// Unit of the size; a fraction is a share of the model's window.
+        kind as "type" = choice(KINDS).eg(example_kind).optional(usual_kind);
+        /// Size.
+        value = share_or_tokens(0.0..=MAX_SIZE).eg(example).optional(usual);
+    }
     match (kind, value) {
         (None, None) => None,
         (Some(_), None) => {

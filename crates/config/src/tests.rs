@@ -12,7 +12,6 @@ mod values;
 mod web;
 
 use super::*;
-use std::fmt::Write as _;
 
 /// Reads a file's text in an empty folder with this environment.
 fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<LoadedConfig, ConfigError> {

@@ -32,11 +32,22 @@ impl Eq for Transcription {}
 
 /// Reads the server; `None` where nothing transcribes.
 pub(super) fn read(top: &Section<'_>) -> Option<Transcription> {
-    let section = top.section("transcription");
-    let url = section.url("url").optional("none: recordings are not listened to");
-    let api_key = section.secret("api_key").optional("none");
-    let model = section.text("model").or("whisper-1".to_owned());
-    let language = section.text("language").optional("the server finds it out");
-    let timeout = section.seconds("timeout", 1.0).or(Duration::from_secs(120));
+    let section = top.section("transcription").about(
+        "Voice notes and videos: a server that transcribes them, with OpenAI's `/audio/transcriptions` \
+         (`whisper.cpp`'s server accepts the same at `/inference`). Without one users are asked to write.",
+    );
+    settings! { section =>
+        /// URL that accepts a recording; if unset, recordings are not transcribed.
+        url = url().eg("https://api.openai.com/v1/audio/transcriptions")
+            .optional("none: recordings are not listened to");
+        /// API key of the server.
+        api_key = secret().eg("$OPENAI_API_KEY").optional("none");
+        /// Name of the model.
+        model = text().or("whisper-1".to_owned());
+        /// Language of the recordings, such as `en`; if unset, the server detects it.
+        language = text().eg("en").optional("the server finds it out");
+        /// Maximum time for one recording, in seconds.
+        timeout = seconds(1.0).or(Duration::from_secs(120));
+    }
     Some(Transcription { url: url?, api_key, model, language, timeout })
 }

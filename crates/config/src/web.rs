@@ -55,18 +55,6 @@ const SAFE: &[(&str, SafeSearch)] = &[
     ("off", SafeSearch::Off),
 ];
 
-/// Default number of results and default timeout.
-const RESULTS: u32 = 5;
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Default number of characters shown: of a page, as in DeerFlow, or of a result's snippet.
-fn chars(kind: WebKind) -> u32 {
-    match kind {
-        WebKind::Fetch => 4_096,
-        WebKind::Search | WebKind::Images => 1_000,
-    }
-}
-
 /// Returns the variable that holds a provider's key, and whether the key is required.
 fn variable(provider: Provider) -> Option<(&'static str, bool)> {
     match provider {
@@ -88,9 +76,10 @@ impl WebConfig {
             provider,
             base_url: None,
             api_key: None,
-            max_results: RESULTS as usize,
-            max_chars: chars(kind) as usize,
-            timeout: DEFAULT_TIMEOUT,
+            max_results: 5,
+            // Of a page, as in DeerFlow, or of a result's snippet.
+            max_chars: if kind == WebKind::Fetch { 4_096 } else { 1_000 },
+            timeout: Duration::from_secs(30),
             region: None,
             safesearch: SafeSearch::Moderate,
         }
@@ -101,26 +90,31 @@ impl WebConfig {
 pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env: &Env) -> WebConfig {
     let section = &section.clone().also(ALIASES);
     section.note_unused(UNSUPPORTED_KEYS);
-    let base_url = section.url("base_url").optional("the provider's");
-    let told = "4096 of a page, 1000 of a snippet";
-    let max_chars = section.number("max_chars", 1..=1_000_000).or_told(chars(kind), told);
-    WebConfig {
-        kind,
-        provider,
-        api_key: api_key(section, provider, base_url.is_some(), env),
-        base_url,
-        max_results: section.number("max_results", 1..=100).or(RESULTS) as usize,
-        max_chars: max_chars as usize,
-        timeout: section.seconds("timeout", 1.0).or(DEFAULT_TIMEOUT),
-        region: section.text("region").optional("everywhere"),
-        safesearch: section.choice("safesearch", SAFE).or(SafeSearch::Moderate),
+    let mut web = WebConfig::plain(kind, provider);
+    settings! { section =>
+        /// For web tools: base URL of the provider, for a self-hosted one or a proxy.
+        base_url = url().eg("https://api.tavily.com").optional("the provider's");
+        /// For web tools: maximum number of results of a search.
+        max_results = number(1..=100).or(web.max_results);
+        /// For web tools: maximum length of a page, or of a result's snippet, that the model reads at once, in characters.
+        max_chars = number(1..=1_000_000).eg("4096").or_told(web.max_chars, "4096 of a page, 1000 of a snippet");
+        /// For web tools: maximum duration of one request, in seconds.
+        timeout = seconds(1.0).or(web.timeout);
+        /// Region for DuckDuckGo, such as de-de; country for Brave, such as DE.
+        region = text().eg("wt-wt").optional("everywhere");
+        /// Safe search of DuckDuckGo, SearXNG and Brave: on, moderate or off.
+        safesearch = choice(SAFE).or(web.safesearch);
     }
+    web.api_key = api_key(section, provider, base_url.is_some(), env);
+    WebConfig { base_url, max_results, max_chars, timeout, region, safesearch, ..web }
 }
 
 /// Returns the key. If none is written, it is read from the variable that the provider's own clients use. A server that
 /// the operator runs at another address may need none.
 fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env) -> Option<SecretString> {
-    let setting = section.secret("api_key");
+    let about =
+        "For web tools: API key; without it pudu reads the provider's own variable, such as TAVILY_API_KEY.";
+    let setting = section.secret("api_key").about(about).eg("$TAVILY_API_KEY");
     let spoilt = setting.is_spoilt();
     let written = setting.optional("the provider's variable");
     let (name, needed) = variable(provider)?;
@@ -134,9 +128,13 @@ fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env
 
 /// Reads the hosts that may be reached though they are not the open internet.
 pub(super) fn allowed(top: &Section<'_>) -> Vec<String> {
-    let section = top.section("web");
-    let show = |hosts: &Vec<String>| hosts.join(", ");
-    section.list("allowed_hosts", "names, addresses or networks", show, host).or_told(Vec::new(), "none")
+    let section = top.section("web").about("Web access of the agent.");
+    settings! { section =>
+        /// Names, addresses and networks outside the open internet that may be fetched, such as wiki.internal, .corp or
+        /// 10.1.0.0/16.
+        allowed_hosts = list("names, addresses or networks", host).or_told(Vec::new(), "none");
+    }
+    allowed_hosts
 }
 
 fn host(value: &NodeValue) -> Result<String, String> {

@@ -54,15 +54,23 @@ pub(super) fn is_wanted(section: &Section<'_>) -> bool {
 /// Reads the limits of group context. The default is off for an account that is open to all, which has strangers in its
 /// groups, and where pudu would have to store the messages.
 pub(super) fn read(section: &Section<'_>, policy: &AccountPolicy, history: GroupHistory) -> GroupContext {
-    let section = section.section("context");
-    let messages = section.number("messages", 0..=200_u32);
-    let messages = match history {
-        GroupHistory::Platform => {
-            let usual = if policy.admits_everybody() { 0 } else { 50 };
-            messages.or_told(usual, "50; 0 where the account admits everybody")
+    let is_shown = history == GroupHistory::Platform;
+    let section = section.section("context").about(match is_shown {
+        true => "Recent messages of a group that the model reads beside a question, marked as foreign.",
+        false => {
+            "Recent messages of a group that the model reads beside a question, marked as foreign. For this pudu stores \
+             the messages that do not address the bot, as far as it receives them: see docs/channels/pointed-at.md."
         }
-        GroupHistory::TopicBuffer | GroupHistory::ChatBuffer => messages.or(0),
+    });
+    let (usual, told) = match is_shown && !policy.admits_everybody() {
+        true => (50, "50; 0 where the account admits everybody"),
+        false => (0, if is_shown { "50; 0 where the account admits everybody" } else { "0" }),
     };
-    let minutes = section.amount("minutes", NumberUnit::Minutes, 1..=10_080_u64).or(1440);
-    GroupContext { history, messages: messages as usize, age: Duration::from_secs(minutes * 60) }
+    settings! { section =>
+        /// Maximum number of messages; 0 stores and reads none.
+        messages = number(0..=200).eg("50").or_told(usual, told);
+        /// Maximum age of a message, in minutes. Older ones are deleted.
+        age as "minutes" = span(NumberUnit::Minutes, 1..=10_080).or(Duration::from_secs(1440 * 60));
+    }
+    GroupContext { history, messages, age }
 }

@@ -44,6 +44,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids",
+    about: "An app with its robot on DingTalk, in Stream mode.",
     history: GroupHistory::ChatBuffer,
 };
 
@@ -52,15 +53,32 @@ const CONVERSATIONS: &[(&str, GroupConversations)] =
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let console = "copy it from the app's page in DingTalk's console; or set `enabled: false`";
-    let client_id = section.text("client_id").required(console);
-    let client_secret = section.secret("client_secret").required(console);
-    let api_url = section.url("api_url").or(Url::parse(dingtalk::API_URL).ok()?);
-    let oapi_url = section.url("oapi_url").or(Url::parse(dingtalk::OAPI_URL).ok()?);
-    let robot_code = section.text("robot_code").optional("the client id");
-    let card = card(section);
-    let interval = section.amount("stream_interval_ms", NumberUnit::Milliseconds, 200..=60_000_u64).or(800);
-    let group_conversations =
-        section.choice("group_conversations", CONVERSATIONS).or(GroupConversations::Group);
+    let (api, oapi) = (Url::parse(dingtalk::API_URL).ok()?, Url::parse(dingtalk::OAPI_URL).ok()?);
+    settings! { section =>
+        /// Client ID of the app.
+        client_id = text().eg("dingxxxxxxxxxxxxxxxx").required(console);
+        /// Client Secret of the app.
+        client_secret = secret().eg("$DINGTALK_CLIENT_SECRET").required(console);
+        /// Code of the robot, if it differs from the client id.
+        robot_code = text().eg("dingxxxxxxxxxxxxxxxx").optional("the client id");
+        /// Id of the AI card template in which answers grow; without it answers are ordinary messages, sent whole at the
+        /// end.
+        template as "card_template_id" = text().eg("00000000-0000-0000-0000-000000000000.schema")
+            .optional("none: answers are ordinary messages");
+        /// Markdown variable of the template.
+        content_key as "card_content_key" = text().or("content".to_owned());
+        /// Variable of the template for buttons; without it choices are a numbered list.
+        buttons_key as "card_buttons_key" = text().eg("buttons").optional("none: choices are a numbered list");
+        /// Interval between changes of a growing answer, in milliseconds; each change is one of the month's 10,000 calls.
+        stream_interval as "stream_interval_ms" = span(NumberUnit::Milliseconds, 200..=60_000)
+            .or(Duration::from_millis(800));
+        /// Conversations in a group: one for all (group) or one for each person (user).
+        group_conversations = choice(CONVERSATIONS).or(GroupConversations::Group);
+        /// Base URL of the API.
+        api_url = url().or(api);
+        /// Base URL of the older API, which takes uploads.
+        oapi_url = url().or(oapi);
+    }
     let client_id = client_id?;
     Some(Arc::new(DingTalkAccountConfig(DingTalkConfig {
         account: String::new(),
@@ -69,18 +87,11 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         client_secret: client_secret?,
         api_url,
         oapi_url,
-        card,
-        stream_interval: Duration::from_millis(interval),
+        card: template.map(|template| CardStyle { template, content_key, buttons_key }),
+        stream_interval,
         group_conversations,
         reads_groups: context::is_wanted(section),
     })))
-}
-
-fn card(section: &Section<'_>) -> Option<CardStyle> {
-    let template = section.text("card_template_id").optional("none: answers are ordinary messages");
-    let content_key = section.text("card_content_key").or("content".to_owned());
-    let buttons_key = section.text("card_buttons_key").optional("none: choices are a numbered list");
-    Some(CardStyle { template: template?, content_key, buttons_key })
 }
 
 /// Ids are texts; one without a letter may have been typed as a number.

@@ -47,20 +47,33 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids of 17 to 20 digits",
+    about: "A bot on Discord. Its name is its key; a second bot is a second entry with `type: discord`.",
     history: GroupHistory::Platform,
 };
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let told = "https://discord.com/developers/applications gives one, \"Bot\"; or set `enabled: false`";
-    let bot_token = section.secret("bot_token").required(told);
-    let api_url = section.url("api_url").or(Url::parse(discord::API_URL).ok()?);
-    let mention_only = section.flag("mention_only").optional("as `require_mention`");
-    let require_mention =
-        section.flag("require_mention").or_told(mention_only.unwrap_or(true), "`mention_only`, else true");
-    let threads =
-        section.flag("thread_mode").or_told(mention_only.unwrap_or(false), "`mention_only`, else false");
-    let guilds = ids(section, "allowed_guilds", "all, and private messages");
-    let open_channels = ids(section, "allowed_channels", "none");
+    let usual = Url::parse(discord::API_URL).ok()?;
+    settings! { section =>
+        /// Bot token, from "Bot" of the application.
+        bot_token = secret().eg("$DISCORD_BOT_TOKEN").required(told);
+        /// Base URL of the API, without its version.
+        api_url = url().or(usual);
+        /// DeerFlow's name for `require_mention`, which overrides it.
+        mention_only = flag().eg("true").optional("as `require_mention`");
+        /// Restricts answers in channels to messages that mention the bot or reply to it, and to threads that it began.
+        require_mention = flag().eg("true").or_told(mention_only.unwrap_or(true), "`mention_only`, else true");
+        /// Starts a new thread for each question in a channel.
+        threads as "thread_mode" = flag().eg("false")
+            .or_told(mention_only.unwrap_or(false), "`mention_only`, else false");
+        /// Ids of the servers in which the bot reads messages. An empty list admits all servers and private messages; with
+        /// a list, private messages are ignored.
+        guilds as "allowed_guilds": BTreeSet<String> = list(READER.ids, id)
+            .or_told(Vec::new(), "all, and private messages").into_iter().collect();
+        /// Ids of the channels in which the bot answers without a mention.
+        open_channels as "allowed_channels" = list(READER.ids, id)
+            .or_told(Vec::new(), "none").into_iter().collect();
+    }
     let guilds = (!guilds.is_empty()).then_some(guilds);
     let rules = ListenRules { guilds, require_mention, open_channels, threads };
     let (account, commands) = (String::new(), Vec::new());
@@ -71,11 +84,6 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         rules,
         commands,
     })))
-}
-
-fn ids(section: &Section<'_>, key: &str, told: &str) -> BTreeSet<String> {
-    let show = |ids: &Vec<String>| ids.join(", ");
-    section.list(key, READER.ids, show, id).or_told(Vec::new(), told).into_iter().collect()
 }
 
 fn id(value: &NodeValue) -> Result<String, String> {

@@ -9,7 +9,7 @@ use pudu_channels::{
     feishu::{self, FeishuConfig, FeishuEventMode},
 };
 use secrecy::SecretString;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use url::Url;
 
 /// Platform settings of a Feishu account: the channel's own configuration but for its name.
@@ -50,6 +50,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids as Feishu has them (ou_…, oc_…)",
+    about: "A bot on Feishu or Lark: a custom app with a bot.",
     history: GroupHistory::Platform,
 };
 
@@ -58,14 +59,27 @@ const MODES: &[(&str, bool)] = &[("ws", false), ("webhook", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let told = "the developer console shows it under Credentials; or set `enabled: false`";
-    let app_id = section.text("app_id").required(told);
-    let app_secret = section.secret("app_secret").required(told);
-    let domain = section.url("domain").or(Url::parse(feishu::DOMAIN).ok()?);
-    let posted = section.choice("mode", MODES).or(false);
-    let mode = mode(section, posted);
-    let require_mention = section.flag("require_mention").or(true);
-    let usual = u64::try_from(feishu::STREAM_INTERVAL.as_millis()).ok()?;
-    let interval = section.amount("stream_interval_ms", NumberUnit::Milliseconds, 100..=60_000_u64).or(usual);
+    let usual = Url::parse(feishu::DOMAIN).ok()?;
+    settings! { section =>
+        /// App ID, from the developer console.
+        app_id = text().eg("cli_0123456789abcdef").required(told);
+        /// App Secret, from the developer console.
+        app_secret = secret().eg("$FEISHU_APP_SECRET").required(told);
+        /// Base URL of the open platform; Lark's is https://open.larksuite.com.
+        domain = url().or(usual);
+        /// Delivery of events: ws (a long connection that pudu opens) or webhook.
+        posted as "mode" = choice(MODES).or(false);
+        /// For `mode: webhook`: key that encrypts and signs events.
+        encrypt_key = secret().eg("$FEISHU_ENCRYPT_KEY").optional("for `mode: webhook`");
+        /// For `mode: webhook`: token in each event.
+        verification_token = secret().eg("$FEISHU_VERIFICATION_TOKEN").optional("for `mode: webhook`");
+        /// Restricts answers in groups to messages that address the bot.
+        require_mention = flag().or(true);
+        /// Interval between changes of a growing answer, in milliseconds; each change is a call of the tenant's budget.
+        stream_interval as "stream_interval_ms" = span(NumberUnit::Milliseconds, 100..=60_000)
+            .or(feishu::STREAM_INTERVAL);
+    }
+    let mode = mode(section, posted, encrypt_key, verification_token);
     Some(Arc::new(FeishuAccountConfig(FeishuConfig {
         account: String::new(),
         app_id: app_id?,
@@ -73,13 +87,16 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         domain,
         mode: mode?,
         require_mention,
-        stream_interval: Duration::from_millis(interval),
+        stream_interval,
     })))
 }
 
-fn mode(section: &Section<'_>, posted: bool) -> Option<FeishuEventMode> {
-    let encrypt_key = section.secret("encrypt_key").optional("for `mode: webhook`");
-    let verification_token = section.secret("verification_token").optional("for `mode: webhook`");
+fn mode(
+    section: &Section<'_>,
+    posted: bool,
+    encrypt_key: Option<SecretString>,
+    verification_token: Option<SecretString>,
+) -> Option<FeishuEventMode> {
     if !posted {
         return Some(FeishuEventMode::LongConnection);
     }

@@ -10,28 +10,25 @@ use serde_json::{Map, Value as Json};
 const CONTEXT_KEYS: [&str; 5] =
     ["agent_name", "model_name", "reasoning_effort", "secrets", "thinking_enabled"];
 
-/// An agent and its settings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionOverrides {
-    /// The agent's name; `None` is the lead agent.
-    pub assistant_id: Option<String>,
-    /// Goes into the run's config.
-    pub config: Map<String, Json>,
-    /// Goes into the run's context.
-    pub context: Map<String, Json>,
-    /// The same three for single people, by their id on the platform.
-    pub users: Map<String, Json>,
+settings! {
+    /// An agent and its settings.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct SessionOverrides(section) {
+        /// Name of the agent.
+        assistant_id: Option<String> = text().eg("lead_agent").optional("lead_agent");
+        /// Values for a run's config.
+        config: Map<String, Json> = map().or(Map::new());
+        /// Values for a run's context.
+        context: Map<String, Json> = map().or(Map::new());
+        /// The same three keys for single users, by their id on the platform.
+        users: Map<String, Json> = map().or(Map::new());
+    }
 }
 
 /// Reads the `session` of one account, or the one for all accounts.
-pub(super) fn read(of: &Section<'_>) -> SessionOverrides {
-    let section = of.section("session").needed(of.is_needed());
-    let session = SessionOverrides {
-        assistant_id: section.text("assistant_id").optional("lead_agent"),
-        config: section.map("config").or(Map::new()),
-        context: section.map("context").or(Map::new()),
-        users: section.map("users").or(Map::new()),
-    };
+pub(super) fn read(of: &Section<'_>, about: &'static str) -> SessionOverrides {
+    let section = of.section("session").needed(of.is_needed()).about(about);
+    let session = SessionOverrides::read(&section);
     let others =
         |map: &Map<String, Json>, known: &[&str]| map.keys().any(|key| !known.contains(&key.as_str()));
     if others(&session.config, &["recursion_limit"]) {

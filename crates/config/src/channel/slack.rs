@@ -85,6 +85,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user: id,
     chat: id,
     ids: "ids like U012ABCDEF",
+    about: "A bot on Slack. Its name is its key; a second app is a second entry with `type: slack`.",
     history: GroupHistory::Platform,
 };
 
@@ -95,16 +96,28 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let apps = "https://api.slack.com/apps";
     let told =
         format!("the Bot User OAuth Token of {apps}, \"OAuth & Permissions\"; or set `enabled: false`");
-    let bot_token = section.secret("bot_token").required(&told);
-    let api_url = section.url("api_url").or(Url::parse(slack::API_URL).ok()?);
-    let bot_user_id = section.text("bot_user_id").optional("Slack says it");
-    let posted = section.choice("event_delivery", DELIVERIES).or(false);
-    let told =
+    let usual = Url::parse(slack::API_URL).ok()?;
+    let app =
         format!("an app-level token (xapp-) with connections:write, made at {apps}, \"Basic Information\"");
-    let app_token = secret(section, "app_token", !posted, "for `event_delivery: socket`", &told);
-    let told = format!("the Signing Secret of {apps}, \"Basic Information\": without it anybody could post");
-    let signing_secret = secret(section, "signing_secret", posted, "for `event_delivery: http`", &told);
-    let require_mention = section.flag("require_mention").or(true);
+    let signing =
+        format!("the Signing Secret of {apps}, \"Basic Information\": without it anybody could post");
+    settings! { section =>
+        /// Bot User OAuth Token (xoxb-), from "OAuth & Permissions" of the app.
+        bot_token = secret().eg("$SLACK_BOT_TOKEN").required(&told);
+        /// Base URL of the Web API.
+        api_url = url().or(usual);
+        /// Delivery of events: socket (Socket Mode) or http (posted to pudu's gateway).
+        posted as "event_delivery" = choice(DELIVERIES).or(false);
+        /// App-level token (xapp-) with connections:write, for `event_delivery: socket`.
+        app_token = secret().eg("$SLACK_APP_TOKEN").required_if(!posted, &app, "for `event_delivery: socket`");
+        /// Signing Secret, for `event_delivery: http`.
+        signing_secret = secret().eg("$SLACK_SIGNING_SECRET")
+            .required_if(posted, &signing, "for `event_delivery: http`");
+        /// User id of the bot, only compared with the id that Slack reports.
+        bot_user_id = text().eg("U012ABCDEF").optional("Slack says it");
+        /// Restricts answers in channels to messages that mention the bot, and to threads in which it has spoken.
+        require_mention = flag().or(true);
+    }
     let delivery = if posted {
         SlackEventMode::Http { signing_secret: signing_secret? }
     } else {
@@ -121,12 +134,6 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         bot_user_id,
         commands,
     })))
-}
-
-/// Reads a secret that one of the two ways of events needs.
-fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, help: &str) -> Option<SecretString> {
-    let secret = section.secret(key);
-    if needed { secret.required(help) } else { secret.optional(told) }
 }
 
 /// Reads an id. Ids begin with a letter for their type and have no small letters; names have small letters.

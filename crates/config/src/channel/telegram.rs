@@ -73,6 +73,7 @@ pub(super) const READER: PlatformReader = PlatformReader {
     user,
     chat: id,
     ids: "numeric ids",
+    about: "A bot on Telegram. Its name is its key; a second bot is a second entry with `type: telegram`.",
     history: GroupHistory::TopicBuffer,
 };
 
@@ -83,11 +84,20 @@ const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     section.note_unused(&["drafts", "rich_messages"]);
-    let token = section.secret("bot_token").required("@BotFather gives one; or set `enabled: false`");
-    let api_url = section.url("api_url").or(Url::parse(telegram::API_URL).ok()?);
-    let delivered = section.choice("mode", MODES).or(false);
-    let webhook = webhook(&section.section("webhook").needed(delivered));
-    let require_mention = section.flag("require_mention").or(true);
+    let usual = Url::parse(telegram::API_URL).ok()?;
+    settings! { section =>
+        /// Bot token from @BotFather.
+        token as "bot_token" = secret().eg("$TELEGRAM_BOT_TOKEN")
+            .required("@BotFather gives one; or set `enabled: false`");
+        /// Base URL of the Bot API.
+        api_url = url().or(usual);
+        /// Delivery of updates: polling or webhook.
+        delivered as "mode" = choice(MODES).or(false);
+        /// Restricts answers in groups to messages that address the bot.
+        require_mention = flag().or(true);
+    }
+    let webhook =
+        webhook(&section.section("webhook").needed(delivered).about("Settings for `mode: webhook`."));
     let mode = if delivered { webhook? } else { TelegramUpdateMode::Polling };
     let (account, commands) = (String::new(), Menu::new());
     Some(Arc::new(TelegramAccountConfig(TelegramConfig {
@@ -107,8 +117,12 @@ const CHOOSE: &str = "choose 16 to 256 letters, digits, `_` or `-`, by `openssl 
 
 fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
     let told = "write the public https:// address that leads to pudu's gateway";
-    let url = section.url("url").required(told);
-    let secret_token = section.secret("secret_token").required(CHOOSE);
+    settings! { section =>
+        /// Public URL that leads to pudu's gateway.
+        url = url().eg("https://pudu.example.com/api/webhooks/telegram/telegram").required(told);
+        /// Secret that Telegram sends with each update: 16 to 256 letters, digits, `_` or `-`.
+        secret_token = secret().eg("$TELEGRAM_WEBHOOK_SECRET").required(CHOOSE);
+    }
     let (url, secret_token) = (url?, secret_token?);
     if url.scheme() != "https" && !is_local(&url) {
         section.refuse("url", "Telegram delivers only to https:// addresses", told);

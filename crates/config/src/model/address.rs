@@ -18,7 +18,11 @@ pub(super) fn base_url(
     if vendor.name == "azure" {
         return azure_url(section, wire, model, env);
     }
-    if let Some(mut url) = section.url("base_url").optional("the provider's") {
+    settings! { section =>
+        /// Base URL of the API.
+        base_url = url().eg("https://api.openai.com/v1").optional("the provider's");
+    }
+    if let Some(mut url) = base_url {
         refuse_call(section, &url);
         if url.path() == "/" && !vendor.path.is_empty() {
             url.set_path(vendor.path);
@@ -79,10 +83,16 @@ fn address(text: &str) -> Option<Url> {
 
 /// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
 fn azure_url(section: &Section<'_>, wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
-    let written = section.url("azure_endpoint").optional("AZURE_OPENAI_ENDPOINT");
-    let deployment = section.text("azure_deployment").optional("the model's name");
-    let version = section.text("api_version").or("2024-10-21".to_owned());
-    let whole = section.url("base_url").optional("the provider's");
+    settings! { section =>
+        /// Azure: URL of the resource.
+        written as "azure_endpoint" = url().eg("https://NAME.openai.azure.com").optional("AZURE_OPENAI_ENDPOINT");
+        /// Azure: name of the deployment.
+        deployment as "azure_deployment" = text().eg("gpt-5-mini").optional("the model's name");
+        /// Azure: version of the API.
+        version as "api_version" = text().or("2024-10-21".to_owned());
+        /// Base URL of the API.
+        whole as "base_url" = url().eg("https://api.openai.com/v1").optional("the provider's");
+    }
     let named = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
     let Some(mut url) = written.or_else(|| if whole.is_none() { named() } else { None }) else {
         if whole.is_none() {

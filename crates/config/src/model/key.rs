@@ -11,7 +11,8 @@ pub(super) fn api_key(
     is_providers: bool,
     env: &Env,
 ) -> Option<SecretString> {
-    let setting = section.secret_or_placeholder("api_key");
+    let about = "API key; without it pudu reads the provider's own variable, such as OPENAI_API_KEY.";
+    let setting = section.secret_or_placeholder("api_key").about(about).eg("$OPENAI_API_KEY");
     let spoilt = setting.is_spoilt();
     let written = setting.optional("the provider's variable");
     if let (None, false, Some(name)) = (&written, spoilt, section.variable("api_key")) {

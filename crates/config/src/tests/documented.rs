@@ -1,97 +1,229 @@
-//! Holds the types, `config.example.yaml` and `docs/configuration.md` together.
+//! Makes `config.example.yaml` and the tables of `docs/configuration.md` of the declarations. The tests fail where
+//! a file is not what would be made; with `PUDU_UPDATE=1` they write it.
 
 use super::*;
-use raw::NodeValue;
-use reader::Effect;
-use std::collections::BTreeMap;
+use declare::ValueKind;
+use reader::{Effect, Log};
+use schema::{every_key, schema};
+use std::{collections::BTreeMap, env, fs};
 
 const DOCS: &str = include_str!("../../../../docs/configuration.md");
 
-/// A line of the example, or of a comment in it, that has a key.
-#[derive(Debug, PartialEq)]
-struct Line {
+/// The beginning of the example.
+const HEAD: &str = "\
+# pudu's configuration: every key, its default and its meaning. It is made of the declarations in crates/config.
+#
+# A key behind `# ` has no fixed default, or belongs to an entry that does not exist yet; remove the two
+# characters to use it. A change of a `[restart]` key needs a restart, a change of an `[account]` key reconnects
+# the bot, and all other keys apply from the next message. A value that begins with `$` names a variable,
+# $NAME or ${NAME}, from the environment or from the file .env beside this one. A literal leading dollar sign is
+# written twice.
+#
+# docs/configuration.md has the same keys as tables, with types and limits.
+";
+
+/// A key or a section, with those below it in the order of their reading.
+#[derive(Default)]
+struct Branch {
+    name: String,
     path: String,
-    about: String,
-    effect: Effect,
+    key: Option<Key>,
+    below: Vec<Branch>,
 }
 
-/// Uncomments the keys, so that all keys are set.
-fn all_keys() -> String {
-    let line = |line: &str| match line.split_once("# ") {
-        Some((indent, key)) if is_key(key) => format!("{indent}{key}"),
-        _ => line.to_owned(),
-    };
-    EXAMPLE.lines().map(|text| line(text) + "\n").collect()
-}
-
-/// Distinguishes a key from words: `name:`, perhaps with `- ` or a comment of a deeper key before it.
-fn is_key(text: &str) -> bool {
-    let text = text.trim_start();
-    let text = text.strip_prefix("- ").unwrap_or(text);
-    let word = text.split(':').next().unwrap_or_default();
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    (plain && text.contains(':')) || text.starts_with("# ")
-}
-
-fn documented_lines() -> BTreeMap<String, Line> {
-    let text = all_keys();
-    let (root, problems) = raw::parse(text.as_bytes());
-    assert_eq!(problems, []);
-    let lines: Vec<_> = text.lines().collect();
-    let mut found = BTreeMap::new();
-    walk(&root.unwrap(), "", &lines, &mut found);
-    found
-}
-
-fn walk(node: &Node, path: &str, lines: &[&str], found: &mut BTreeMap<String, Line>) {
-    if let NodeValue::List(items) = &node.value {
-        items.iter().for_each(|item| walk(item, &format!("{path}[]"), lines, found));
+impl Branch {
+    /// Returns all keys. A default in a file that has nothing is more usual than one in the sample. Keys of the second
+    /// model alone are for Azure.
+    fn root(log: &Log, azure: bool) -> Self {
+        let bare = load(&Start { dir: "/d".into(), ..Start::default() }).unwrap().keys;
+        let mut root = Self::default();
+        let others = |path: &str| path.starts_with("models[") && !path.starts_with("models[0]");
+        for (path, key) in log.keys.iter().filter(|(path, _)| azure || !others(path)) {
+            root.insert(bare.get(path).unwrap_or(key));
+        }
+        root.sort(&tables(DOCS));
+        root
     }
-    for entry in node.entries() {
-        let path = problem::join(path, &entry.key);
-        let about = words_above(lines, usize::try_from(entry.at.line).unwrap() - 1);
-        let marks = [("[restart]", Effect::Restart), ("[account]", Effect::Reconnect)];
-        let mark = marks.iter().find(|(mark, _)| about.ends_with(mark));
-        let effect = mark.map_or(Effect::NextMessage, |(_, effect)| *effect);
-        let about = about.trim_end_matches(mark.map_or("", |(mark, _)| mark)).trim().to_owned();
-        found.insert(path.clone(), Line { path: path.clone(), about, effect });
-        if !path.ends_with("thinking") {
-            walk(&entry.node, &path, lines, found);
+
+    /// Puts keys before sections, and sections in the order of the page.
+    fn sort(&mut self, tables: &[&str]) {
+        let place = |path: &str| tables.iter().position(|table| Some(*table) == home(tables, path));
+        self.below.sort_by_key(|branch| branch.key.is_none().then(|| place(&branch.path)));
+        self.below.iter_mut().for_each(|branch| branch.sort(tables));
+    }
+
+    fn insert(&mut self, key: &Key) {
+        let mut at = self;
+        for part in key.pattern.split('.') {
+            let index = at.below.iter().position(|branch| branch.name == part).unwrap_or_else(|| {
+                let path = problem::join(&at.path, part);
+                at.below.push(Self { name: part.to_owned(), path, ..Self::default() });
+                at.below.len() - 1
+            });
+            at = &mut at.below[index];
+        }
+        at.key = Some(key.clone());
+    }
+
+    fn keys(&self) -> Vec<&Key> {
+        self.key.iter().chain(self.below.iter().flat_map(Self::keys)).collect()
+    }
+
+    /// Returns the lines of the example; `all` uncomments everything.
+    fn lines(&self, log: &Log, all: bool, inside: bool) -> Vec<String> {
+        if let Some(Key { declared, effect, pattern, .. }) = &self.key {
+            let usual = declared.usual.clone().unwrap_or_default();
+            let fixed = declared.example.is_none()
+                && (declared.default == usual || usual.is_empty() || pattern.ends_with(".enabled"));
+            let value = declared.example.map_or_else(|| yaml(&declared.kind, &usual), str::to_owned);
+            let mark = if fixed || inside || all { "" } else { "# " };
+            return vec![
+                format!("# {}{}", declared.about, mark_of(*effect)),
+                format!("{mark}{}: {value}", self.name),
+            ];
+        }
+        let list = self.name.strip_suffix("[]");
+        let hidden = (list.is_some() || log.named.contains(&self.path)) && !inside && !all;
+        let hide = |line: String| if hidden { format!("# {line}") } else { line };
+        let below = self.below.iter().flat_map(|branch| branch.lines(log, all, inside || hidden));
+        let about = log.about.get(self.path.trim_end_matches("[]")).map(|about| format!("# {about}"));
+        match list {
+            Some(list) => {
+                let entry = dashed(below.collect()).into_iter().map(|line| format!("  {}", hide(line)));
+                about.into_iter().chain([format!("{list}:")]).chain(entry).collect()
+            }
+            None => {
+                let below = below.map(|line| format!("  {line}"));
+                about.into_iter().chain([format!("{}:", self.name)]).chain(below).map(hide).collect()
+            }
         }
     }
 }
 
-fn words_above(lines: &[&str], line: usize) -> String {
-    let above = lines[..line].iter().rev().map_while(|line| line.trim().strip_prefix("# "));
-    let mut words: Vec<_> = above.collect();
-    words.reverse();
-    words.join(" ")
+/// Makes an entry of a list: a dash before its first key.
+fn dashed(lines: Vec<String>) -> Vec<String> {
+    let first = lines.iter().position(|line| !line.starts_with('#'));
+    let start = |at| match Some(at) < first {
+        true => "",
+        false if Some(at) == first => "- ",
+        false => "  ",
+    };
+    lines.into_iter().enumerate().map(|(at, line)| format!("{}{line}", start(at))).collect()
 }
 
-fn keys() -> BTreeMap<String, Key> {
-    let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tool_groups: [{name: a}]\n\
-                tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
-                loop_detection: {tool_freq_overrides: {bash: {warn: 1, hard_limit: 2}}}\n\
-                subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
-                auth: {oidc: {providers: {company: {issuer: \"https://login.example.com\", client_id: pudu}}}}\n\
-                sandbox: {use: \"deerflow.community.aio_sandbox:AioSandboxProvider\", mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
-                channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";
-    good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
+fn mark_of(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Restart => " [restart]",
+        Effect::Reconnect => " [account]",
+        Effect::NextMessage => "",
+    }
+}
+
+fn yaml(kind: &ValueKind, usual: &str) -> String {
+    match kind {
+        ValueKind::List(_) => format!("[{usual}]"),
+        _ if usual.is_empty() => "\"\"".to_owned(),
+        _ => usual.to_owned(),
+    }
+}
+
+/// Returns the example; `all` is with every key in use.
+fn example(all: bool) -> String {
+    let log = every_key();
+    let blocks =
+        Branch::root(&log, false).below.into_iter().map(|branch| branch.lines(&log, all, false).join("\n"));
+    format!("{HEAD}\n{}\n", blocks.collect::<Vec<_>>().join("\n\n"))
+}
+
+/// Returns the sections that the page has tables for, in its order; the empty one is the file's top.
+fn tables(page: &str) -> Vec<&str> {
+    let mark = |line: &&str| line.starts_with(MARK);
+    page.lines().filter(mark).flat_map(prefixes).collect()
+}
+
+const MARK: &str = "<!-- keys";
+
+fn prefixes(line: &str) -> impl Iterator<Item = &str> {
+    let list = line.trim_start_matches(MARK).trim_end_matches("-->").trim_start_matches(':');
+    list.split(',').map(str::trim)
+}
+
+/// Returns the table that a path belongs to: the one of the innermost section.
+fn home<'a>(tables: &[&'a str], path: &str) -> Option<&'a str> {
+    let covers = |prefix: &&&str| {
+        let rest = path.strip_prefix(**prefix);
+        match **prefix {
+            "" => !path.contains(['.', '[']),
+            _ => rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])),
+        }
+    };
+    tables.iter().filter(covers).max_by_key(|prefix| prefix.len()).copied()
+}
+
+/// Returns the page with its tables made anew.
+fn page(old: &str) -> String {
+    let log = every_key();
+    let (root, all) = (Branch::root(&log, true), tables(old));
+    let mut rows: BTreeMap<&str, String> = BTreeMap::new();
+    for key in root.keys() {
+        let prefix = home(&all, &key.pattern).unwrap_or_else(|| panic!("no table has {}", key.pattern));
+        let applies = match key.effect {
+            Effect::Restart => "restart",
+            Effect::Reconnect => "account",
+            Effect::NextMessage => "next message",
+        };
+        let declared = &key.declared;
+        let default = if declared.default.is_empty() { "empty" } else { &declared.default };
+        let others = match key.aliases.as_slice() {
+            [] => String::new(),
+            names => format!(" Other names: `{}`.", names.join("`, `")),
+        };
+        let (pattern, kind, about) = (&key.pattern, &declared.kind, declared.about);
+        let row = format!("| `{pattern}` | {kind} | {default} | {applies} | {about}{others} |\n");
+        rows.entry(prefix).or_default().push_str(&row);
+    }
+    let mut new = String::new();
+    let mut lines = old.lines().peekable();
+    while let Some(line) = lines.next() {
+        new += &format!("{line}\n");
+        if line.starts_with(MARK) {
+            while lines.next_if(|line| line.is_empty() || line.starts_with('|')).is_some() {}
+            new += "\n| key | type | default | applies at | description |\n| --- | --- | --- | --- | --- |\n";
+            prefixes(line).for_each(|prefix| new += &rows[prefix]);
+            new += "\n";
+        }
+    }
+    new.trim_end().to_owned() + "\n"
+}
+
+/// Compares a file with what would be made; writes it where that is asked for.
+fn check(file: &str, made: &str) {
+    let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+    if env::var_os("PUDU_UPDATE").is_some() {
+        fs::write(&path, made).unwrap();
+    }
+    let first = |(old, new): &(&str, &str)| old != new;
+    let old = fs::read_to_string(&path).unwrap();
+    let differs = old.lines().zip(made.lines()).find(first);
+    assert!(old == made, "{file} is stale: PUDU_UPDATE=1 cargo test -p pudu-config makes it. {differs:?}");
 }
 
 #[test]
-fn the_example_has_every_key_and_marks_what_needs_a_restart() {
-    let keys = keys();
-    let lines = documented_lines();
-    let sections = |path: &str| {
-        keys.keys().any(|key| key.starts_with(&format!("{path}.")) || key.starts_with(&format!("{path}[")))
+fn the_example_and_the_page_are_made_of_the_declarations() {
+    check("config.example.yaml", &example(false));
+    check("docs/configuration.md", &page(DOCS));
+}
+
+#[test]
+fn every_key_has_a_sentence_and_a_value_to_show() {
+    let log = every_key();
+    let lacks = |key: &&&Key| {
+        let declared = &key.declared;
+        declared.about.is_empty() || (declared.usual.is_none() && declared.example.is_none())
     };
-    let example: Vec<_> =
-        lines.values().filter(|line| !sections(&line.path)).map(|l| (&l.path, l.effect)).collect();
-    let types: Vec<_> = keys.values().map(|key| (&key.pattern, key.effect)).collect();
-    assert_eq!(example, types);
-    assert_eq!(lines.values().find(|line| line.about.is_empty()), None, "every key says what it means");
+    let root = Branch::root(&log, true);
+    let lacking: Vec<_> = root.keys().iter().filter(lacks).map(|key| &key.pattern).collect();
+    assert_eq!(lacking, Vec::<&String>::new());
 }
 
 #[test]
@@ -122,7 +254,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("FEISHU_ENCRYPT_KEY", "e"),
         ("FEISHU_VERIFICATION_TOKEN", "v"),
     ];
-    let text = all_keys()
+    let text = example(true)
         .replace("enabled: false", "enabled: true")
         .replace("passport: passport.json", "passport: {status: active}")
         .replace("mode: polling", "mode: webhook")
@@ -136,40 +268,35 @@ fn the_example_can_be_read_with_every_key_in_use() {
 }
 
 #[test]
-fn the_docs_have_a_row_for_every_key_and_no_other() {
-    let lines = documented_lines();
-    let mut expected = Vec::new();
-    for (path, key) in keys() {
-        let counts = match key.effect {
-            Effect::Restart => "restart",
-            Effect::Reconnect => "account",
-            Effect::NextMessage => "next message",
-        };
-        let default = match key.default.as_str() {
-            "" => "empty".to_owned(),
-            told => told.to_owned(),
-        };
-        let about = lines.get(&path).map_or("", |line| &line.about);
-        expected.push(format!("| `{path}` | {} | {default} | {counts} | {about} |", key.kind));
-    }
-    let rows: Vec<_> =
-        DOCS.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 6).collect();
-    let missing =
-        expected.iter().filter(|row| !rows.contains(&row.as_str())).fold(String::new(), |mut out, row| {
-            let _ = writeln!(out, "{row}");
-            out
-        });
-    assert_eq!(missing, "", "rows that docs/configuration.md lacks");
-    let stray: Vec<_> = rows.iter().filter(|row| !expected.iter().any(|other| other == *row)).collect();
-    assert_eq!(stray, Vec::<&&str>::new(), "rows in docs/configuration.md of keys that are not like this");
-}
-
-#[test]
 fn the_docs_list_what_is_not_used_and_every_class() {
     for section in later::SECTIONS {
         assert!(DOCS.contains(&format!("`{section}`")), "{section}");
     }
     for path in class::paths() {
         assert!(DOCS.contains(&format!("`{path}`")), "{path}");
+    }
+}
+
+#[test]
+fn the_schema_knows_keys_and_refuses_others() {
+    let schema = schema();
+    let at = |path: &str| schema.pointer(path).unwrap_or_else(|| panic!("{path}")).clone();
+    let port = at("/properties/gateway/properties/port");
+    assert_eq!(port["type"], serde_json::json!(["integer", "string", "null"]));
+    assert_eq!((port["minimum"].as_f64(), port["maximum"].as_f64()), (Some(0.0), Some(65535.0)));
+    assert_eq!(
+        port["description"],
+        "Port to listen on; 0 takes any free port. Default: 8001. A change needs a restart."
+    );
+    assert_eq!(at("/properties/gateway/additionalProperties"), false);
+    assert_eq!(at("/properties/scheduler"), serde_json::json!({}));
+    for path in [
+        "/properties/models/items/properties/num_ctx",
+        "/properties/models/items/properties/azure_endpoint",
+        "/properties/models/items/properties/openai_api_key",
+        "/properties/channels/properties/telegram/properties/webhook/properties/url",
+        "/properties/auth/properties/oidc/properties/providers/additionalProperties/properties/issuer",
+    ] {
+        at(path);
     }
 }
