@@ -132,6 +132,11 @@ impl Db {
         self.read(move |tx| statement.fetch_optional(tx)).await
     }
 
+    /// Returns whether a statement finds a row, as [`Self::read`].
+    pub(crate) async fn finds(&self, statement: Statement<'_>) -> Result<bool> {
+        Ok(self.find::<()>(statement).await?.is_some())
+    }
+
     /// Reads the row of a statement that always has one, as [`Self::read`].
     pub(crate) async fn one<R: FromRow + Send + 'static>(&self, statement: Statement<'_>) -> Result<R> {
         let statement = statement.into_owned();
