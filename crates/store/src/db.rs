@@ -6,9 +6,11 @@
 //! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
 
 use crate::{
-    DbLocation, Result, StoreError, crash,
+    DbLocation, Result, StoreError,
+    availability::{Availability, RetryDelays, in_time},
+    crash,
     engines::{self, FromRow, ReadLink, Statement, Tx, query},
-    writer::{Availability, RetryDelays, StoreWriter, WriterPlace, in_time},
+    writer::{StoreWriter, WriterPlace},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;

@@ -10,6 +10,7 @@ pub(crate) mod messages;
 use crate::{
     Db, InboxItemId, Result, StoreError, TurnId, crash,
     engines::{Tx, from_row, query},
+    error::SETTLED,
     runs::records,
     threads::{self, members},
 };
@@ -326,8 +327,6 @@ fn delivered(tx: &mut Tx<'_>, turn: &TurnId, shown: Option<&str>, keep: bool, no
 fn settle(tx: &mut Tx<'_>, sql: &'static str, turn: &TurnId, now: i64) -> Result<Vec<InboxItemId>> {
     query(sql).bind(now).bind(turn).fetch_all(tx)
 }
-
-pub(crate) const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 
 pub(crate) fn changed(rows: u64) -> Result<()> {
     if rows == 0 { Err(SETTLED) } else { Ok(()) }

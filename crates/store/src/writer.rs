@@ -5,15 +5,13 @@
 //! goes before the next batch, into the same transaction, and after a moment alone. For a file the task is a thread of
 //! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement.
 
-mod availability;
 mod batch;
 mod job;
 
-pub(crate) use availability::{Availability, RetryDelays, in_time};
-pub(crate) use batch::CommitError;
-
 use crate::{
-    Result, StoreError, crash,
+    Result, StoreError,
+    availability::Availability,
+    crash,
     engines::{Tx, WriteLink},
 };
 use batch::{BatchWriter, MAX_BATCH_JOBS, WriterState};

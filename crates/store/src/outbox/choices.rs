@@ -3,7 +3,7 @@
 use crate::{
     Db, InboxItemId, Result, TurnId, crash,
     engines::{Tx, from_row, query},
-    outbox::SETTLED,
+    error::SETTLED,
 };
 
 /// A reply below which something can be chosen, or could.
