@@ -116,6 +116,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const SHARED_NAMES: &[&str] = &[
     "Args",
     "BoxFuture",
+    "Connection",
     "DedupKey",
     "Error",
     "Inner",

@@ -6,9 +6,11 @@
 //! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
 
 use crate::{
-    DbLocation, Result, StoreError, crash,
+    DbLocation, Result, StoreError,
+    availability::{Availability, RetryDelays, in_time},
+    crash,
     engines::{self, FromRow, ReadLink, Statement, Tx, query},
-    writer::{Availability, RetryDelays, StoreWriter, WriterPlace, in_time},
+    writer::{StoreWriter, WriterPlace},
 };
 use pudu_kit::simulation::Simulation;
 use std::{sync::Arc, time::Duration};
@@ -132,6 +134,11 @@ impl Db {
     ) -> Result<Option<R>> {
         let statement = statement.into_owned();
         self.read(move |tx| statement.fetch_optional(tx)).await
+    }
+
+    /// Returns whether a statement finds a row, as [`Self::read`].
+    pub(crate) async fn finds(&self, statement: Statement<'_>) -> Result<bool> {
+        Ok(self.find::<()>(statement).await?.is_some())
     }
 
     /// Reads the row of a statement that always has one, as [`Self::read`].

@@ -11,6 +11,7 @@ mod schema;
 mod sqlite;
 mod statement;
 mod transaction;
+mod waiter;
 
 pub use claim::Claim;
 pub(crate) use connections::{ReadLink, WriteLink, connect};
@@ -20,4 +21,4 @@ pub(crate) use postgres::PgWriter;
 pub(crate) use row::{Column, ColumnValue, FromRow, Row, from_row};
 pub(crate) use sqlite::{connect as open_file, step as disk_step};
 pub(crate) use statement::{BoundValue, Statement, Tx, query};
-pub(crate) use transaction::Transaction;
+pub(crate) use transaction::{CommitError, Transaction};

@@ -34,6 +34,9 @@ pub enum StoreError {
     Rejected(String),
 }
 
+/// The error of a change to a turn that takes none any more.
+pub(crate) const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
+
 impl StoreError {
     /// Returns whether the database failed, which may work again: then a call is tried again.
     pub(crate) fn is_outage(&self) -> bool {

@@ -237,7 +237,7 @@ fn put_conversation(
 ) -> Result<bool> {
     let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (key) DO NOTHING";
-    let insert = texts.into_iter().fold(query(sql), |insert, text| insert.bind(text));
+    let insert = query(sql).bind_all(texts);
     let new = insert.bind(folder.thread.as_str()).bind(updated).execute(tx)? > 0;
     if new {
         let [key, account, chat] = texts;

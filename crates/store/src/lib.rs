@@ -8,6 +8,7 @@
 //! get theirs here), policy (the messages to answer, the time of a retry), and knowledge of the JSON of others:
 //! payloads, placements, handles and views are stored unchanged.
 
+mod availability;
 mod clock;
 pub mod crash;
 mod db;

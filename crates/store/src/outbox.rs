@@ -9,7 +9,8 @@ pub(crate) mod messages;
 
 use crate::{
     Db, InboxItemId, Result, StoreError, TurnId, crash,
-    engines::{FromRow, Row, Tx, query},
+    engines::{Tx, from_row, query},
+    error::SETTLED,
     runs::records,
     threads::{self, members},
 };
@@ -95,24 +96,20 @@ pub struct TurnRow {
     pub created: i64,
 }
 
-impl FromRow for TurnRow {
-    fn from_row(row: &Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.column("id")?,
-            conversation: row.column("conversation")?,
-            account: row.column("account")?,
-            thread: row.column("thread")?,
-            run: row.column("run")?,
-            reply_target: row.column("placement")?,
-            items: Vec::new(),
-            handle: row.column("handle")?,
-            final_view: row.column("final_view")?,
-            attempts: row.column("attempts")?,
-            next_at: row.column("next_at")?,
-            created: row.column("created")?,
-        })
-    }
-}
+from_row!(TurnRow {
+    id,
+    conversation,
+    account,
+    thread,
+    run,
+    reply_target: "placement",
+    items = Vec::new(),
+    handle,
+    final_view,
+    attempts,
+    next_at,
+    created,
+});
 
 impl Db {
     /// Opens a turn, with the record of its run, and makes the events its own.
@@ -138,13 +135,9 @@ impl Db {
 
     /// Notes that people took the goal back that the run of an open turn works towards.
     pub async fn drop_goal(&self, turn: &TurnId) -> Result<()> {
-        let turn = turn.clone();
-        self.write(&crash::DROP_GOAL, move |tx| {
-            let sql = "UPDATE runs SET goal_dropped = 1 WHERE id =
-                (SELECT run FROM turns WHERE id = $1 AND delivered IS NULL AND parked IS NULL)";
-            changed(query(sql).bind(&turn.0).execute(tx)?)
-        })
-        .await
+        let sql = "UPDATE runs SET goal_dropped = 1 WHERE id =
+            (SELECT run FROM turns WHERE id = $1 AND delivered IS NULL AND parked IS NULL)";
+        changed(self.execute(&crash::DROP_GOAL, query(sql).bind(turn)).await?)
     }
 
     /// Stores the part of an open turn's reply that is on the platform, in place of the earlier record.
@@ -210,13 +203,10 @@ impl Db {
 
     /// Delivering failed and may be tried again at `next_at`.
     pub async fn failed(&self, turn: &TurnId, error: &str, next_at: i64) -> Result<()> {
-        let (turn, error, at) = (turn.clone(), error.to_owned(), next_at);
-        self.write(&crash::FAILED, move |tx| {
-            let sql = "UPDATE turns SET attempts = attempts + 1, error = $1, next_at = $2
-                WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
-            changed(query(sql).bind(&error).bind(at).bind(&turn.0).execute(tx)?)
-        })
-        .await
+        let sql = "UPDATE turns SET attempts = attempts + 1, error = $1, next_at = $2
+            WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
+        let update = query(sql).bind(error).bind(next_at).bind(turn);
+        changed(self.execute(&crash::FAILED, update).await?)
     }
 
     /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
@@ -337,8 +327,6 @@ fn delivered(tx: &mut Tx<'_>, turn: &TurnId, shown: Option<&str>, keep: bool, no
 fn settle(tx: &mut Tx<'_>, sql: &'static str, turn: &TurnId, now: i64) -> Result<Vec<InboxItemId>> {
     query(sql).bind(now).bind(turn).fetch_all(tx)
 }
-
-pub(crate) const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 
 pub(crate) fn changed(rows: u64) -> Result<()> {
     if rows == 0 { Err(SETTLED) } else { Ok(()) }

@@ -63,24 +63,20 @@ impl Db {
 
     /// Records how a run ended, with its spending until then. The first end of a run stays.
     pub async fn run_ended(&self, id: &RunId, ending: impl Into<RunEnding>, now: i64) -> Result<()> {
-        let (id, ending) = (id.clone(), ending.into());
-        self.write(&crash::RUN_ENDED, move |tx| {
-            let outcome = to_json(&ending.outcome)?;
-            let [input, output] = ["input", "output"].map(total);
-            let sql = format!(
-                "UPDATE runs SET ended = $1, outcome = $2,
-                    input = (SELECT {input} FROM spending WHERE run = $3),
-                    output = (SELECT {output} FROM spending WHERE run = $3),
-                    stop_reason = $4, first_words = $5, last_words = $6, messages = $7,
-                    title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
-                    WHERE id = $3 AND ended IS NULL"
-            );
-            let RunEnding { stop_reason, first_words, last_words, messages, .. } = &ending;
-            let update = query(sql).bind(now).bind(&outcome).bind(id.as_str()).bind(stop_reason.as_str());
-            let update = update.bind(first_words.as_str()).bind(last_words.as_str()).bind(*messages);
-            update.execute(tx).map(drop)
-        })
-        .await
+        let RunEnding { outcome, stop_reason, first_words, last_words, messages } = ending.into();
+        let [input, output] = ["input", "output"].map(total);
+        let sql = format!(
+            "UPDATE runs SET ended = $1, outcome = $2,
+                input = (SELECT {input} FROM spending WHERE run = $3),
+                output = (SELECT {output} FROM spending WHERE run = $3),
+                stop_reason = $4, first_words = $5, last_words = $6, messages = $7,
+                title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
+                WHERE id = $3 AND ended IS NULL"
+        );
+        let outcome = to_json(&outcome)?;
+        let update = query(sql).bind(now).bind(&outcome).bind(id);
+        let update = update.bind_all([&stop_reason, &first_words, &last_words]).bind(messages);
+        self.execute(&crash::RUN_ENDED, update).await.map(drop)
     }
 
     /// Returns how a run ended, if it has.
@@ -118,10 +114,10 @@ fn started(tx: &mut Tx<'_>, texts: &[String; 4], title: Option<&str>, now: i64) 
         VALUES ($1, $2, $3, $4, $5, $5, 'embedded', (SELECT title FROM threads WHERE id = $2))
         ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun, title_found = excluded.title_found
         WHERE runs.begun IS NULL";
-    let insert = texts.iter().fold(query(sql), |query, text| query.bind(text));
+    let insert = query(sql).bind_all(texts);
     insert.bind(now).execute(tx)?;
     match title {
-        Some(title) => threads::entitle(tx, &texts[1], "", title),
+        Some(title) => threads::entitle(&texts[1], "", title).execute(tx).map(drop),
         None => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ pub(crate) mod tasks;
 
 use crate::{
     Db, Result, crash,
-    engines::{Tx, from_row, query},
+    engines::{Statement, Tx, from_row, query},
 };
 use pudu_base::{Seq, ThreadFolder, ThreadId, UserId};
 use std::ops::Range;
@@ -95,15 +95,12 @@ impl Db {
 
     /// Returns the title of a thread; none until it has one.
     pub async fn title(&self, thread: &ThreadId) -> Result<Option<String>> {
-        let sql = "SELECT title FROM threads WHERE id = $1";
-        let title: Option<String> = self.find(query(sql).bind(thread.as_str())).await?;
-        Ok(title.filter(|title| !title.is_empty()))
+        self.find(query("SELECT title FROM threads WHERE id = $1 AND title <> ''").bind(thread)).await
     }
 
     /// Gives a thread another title, unless it has got a different one than `before` meanwhile.
     pub async fn replace_title(&self, thread: &ThreadId, before: &str, title: &str) -> Result<()> {
-        let [thread, before, title] = [thread.as_str(), before, title].map(str::to_owned);
-        self.write(&crash::TITLED, move |tx| entitle(tx, &thread, &before, &title)).await
+        self.execute(&crash::TITLED, entitle(thread.as_str(), before, title)).await.map(drop)
     }
 
     /// Returns the user in whose folder the files of a thread are, once that is known.
@@ -114,15 +111,10 @@ impl Db {
 
     /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
     pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadFolder, i64)>> {
-        self.read_much(move |tx| {
-            let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
-            let rows: Vec<(UserId, ThreadId, i64)> = query(sql).bind(limit).fetch_all(tx)?;
-            Ok(rows
-                .into_iter()
-                .map(|(owner, thread, updated)| (ThreadFolder { owner, thread }, updated))
-                .collect())
-        })
-        .await
+        let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
+        let rows = self.all(query(sql).bind(limit)).await?;
+        let with_folder = |(owner, thread, updated)| (ThreadFolder { owner, thread }, updated);
+        Ok(rows.into_iter().map(with_folder).collect())
     }
 
     /// Keeps how large the files of threads are.
@@ -165,8 +157,8 @@ impl Db {
 
     /// Notes that the files of a deleted thread are gone.
     pub async fn files_removed(&self, thread: &ThreadId) -> Result<()> {
-        let thread = thread.clone();
-        self.write(&crash::FILES_REMOVED, move |tx| forget_deleted(tx, thread.as_str())).await
+        let delete = query("DELETE FROM deleted_threads WHERE id = $1").bind(thread);
+        self.execute(&crash::FILES_REMOVED, delete).await.map(drop)
     }
 }
 
@@ -215,11 +207,10 @@ pub(crate) fn used(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now: i
     Ok(())
 }
 
-/// Gives a thread a title in place of another one; that of a thread without one is empty.
-pub(crate) fn entitle(tx: &mut Tx<'_>, thread: &str, before: &str, title: &str) -> Result<()> {
+/// Returns the statement that gives a thread a title in place of another one; that of a thread without one is empty.
+pub(crate) fn entitle<'q>(thread: &'q str, before: &'q str, title: &'q str) -> Statement<'q> {
     let sql = "UPDATE threads SET title = $1 WHERE id = $2 AND title = $3";
-    query(sql).bind(title).bind(thread).bind(before).execute(tx)?;
-    Ok(())
+    query(sql).bind(title).bind(thread).bind(before)
 }
 
 /// SQL condition that a thread `$1` was not used after `$2`, and has no open turn and no client's run.
@@ -269,9 +260,4 @@ fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result<Delet
     let sql = "UPDATE conversations SET thread = $1 WHERE thread = $2";
     query(sql).bind(next).bind(thread).execute(tx)?;
     Ok(Deletion::Done)
-}
-
-fn forget_deleted(tx: &mut Tx<'_>, thread: &str) -> Result<()> {
-    query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx)?;
-    Ok(())
 }

@@ -6,15 +6,13 @@
 //! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement. Only in a
 //! simulation it is a task like any other.
 
-mod availability;
 mod batch;
 mod job;
 
-pub(crate) use availability::{Availability, RetryDelays, in_time};
-pub(crate) use batch::CommitError;
-
 use crate::{
-    Result, StoreError, crash,
+    Result, StoreError,
+    availability::Availability,
+    crash,
     engines::{Tx, WriteLink},
 };
 use batch::{BatchWriter, MAX_BATCH_JOBS, WriterState};

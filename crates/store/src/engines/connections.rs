@@ -2,15 +2,17 @@
 
 use super::{
     DbEngine,
-    postgres::{self, PgServer, PgWriter, Waiter},
+    postgres::{PgServer, PgWriter},
     readers::Readers,
     schema,
     sqlite::{self, DbFile, MemoryDb, SqliteWriter},
     statement::Tx,
+    transaction::CommitError,
+    waiter::{Waiter, on_thread},
 };
 use crate::{
     DbLocation, Result, StoreError,
-    writer::{Availability, CommitError, in_time},
+    availability::{Availability, in_time},
 };
 use backon::{ExponentialBuilder, Retryable};
 use pudu_kit::blocking;
@@ -145,7 +147,7 @@ impl ReadLink {
             }
             Self::Server(readers) => {
                 let (mut reader, job) = (readers.acquire().await?, Arc::clone(job));
-                let read = postgres::on_thread(CancellationToken::new(), move |waiter: &Waiter| {
+                let read = on_thread(CancellationToken::new(), move |waiter: &Waiter| {
                     let answered = job(&mut reader.connection.tx(waiter));
                     reader.end(&answered);
                     answered

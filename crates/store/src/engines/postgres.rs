@@ -1,13 +1,19 @@
 //! Sessions on a PostgreSQL server, which may have closed one meanwhile, or vanished.
 
-use super::{DbEngine, readers::Connect, statement::Tx};
+use super::{
+    DbEngine,
+    readers::Connect,
+    statement::Tx,
+    transaction::CommitError,
+    waiter::{Waiter, on_thread},
+};
 use crate::{
     PostgresUrl, Result, StoreError,
-    writer::{Availability, CommitError, in_time},
+    availability::{Availability, in_time},
 };
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use std::{sync::Arc, time::Duration};
-use tokio::{runtime::Handle, task::JoinError, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long a caller waits for a new session.
@@ -149,36 +155,6 @@ impl Connect for PgServer {
 
     async fn close(session: PgSession) {
         session.close().await;
-    }
-}
-
-/// Lets a thread for blocking work wait for the answers of a server.
-pub(crate) struct Waiter {
-    runtime: Handle,
-    given_up: CancellationToken,
-}
-
-impl Waiter {
-    /// Waits until a call is answered or given up.
-    pub(crate) fn wait<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let given_up = || Err(StoreError::Unavailable("the call was given up".to_owned()));
-        self.runtime.block_on(self.given_up.run_until_cancelled(call)).unwrap_or_else(given_up)
-    }
-}
-
-/// Runs work in a thread for blocking work. The statement at work is given up when `given_up` is cancelled or the caller
-/// goes away.
-pub(crate) async fn on_thread<T: Send + 'static>(
-    given_up: CancellationToken,
-    work: impl FnOnce(&Waiter) -> T + Send + 'static,
-) -> T {
-    let _guard = given_up.clone().drop_guard();
-    let waiter = Waiter { runtime: Handle::current(), given_up };
-    match tokio::task::spawn_blocking(move || work(&waiter)).await.map_err(JoinError::try_into_panic) {
-        Ok(done) => done,
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The runtime ends.
-        Err(Err(_)) => std::future::pending().await,
     }
 }
 

@@ -159,17 +159,18 @@ impl FromRow for () {
     }
 }
 
-/// Reads a struct from the columns with the names of its fields, or with the names given.
+/// Reads a struct from the columns with the names of its fields, or with the names given. `field = value` reads no column.
 macro_rules! from_row {
-    ($type:ident { $($field:ident $(: $column:literal)?),* $(,)? }) => {
+    ($type:ident { $($field:ident $(: $column:literal)? $(= $value:expr)?),* $(,)? }) => {
         impl $crate::engines::FromRow for $type {
-            fn from_row(row: &$crate::engines::Row<'_>) -> Result<Self, $crate::StoreError> {
-                Ok(Self { $($field: row.column($crate::engines::from_row!(@name $field $($column)?))?),* })
+            fn from_row(row: &$crate::engines::Row<'_>) -> $crate::Result<Self> {
+                Ok(Self { $($field: $crate::engines::from_row!(@read row $field $($column)? $(= $value)?)),* })
             }
         }
     };
-    (@name $field:ident) => { stringify!($field) };
-    (@name $field:ident $column:literal) => { $column };
+    (@read $row:ident $field:ident) => { $row.column(stringify!($field))? };
+    (@read $row:ident $field:ident $column:literal) => { $row.column($column)? };
+    (@read $row:ident $field:ident = $value:expr) => { $value };
 }
 pub(crate) use from_row;
 

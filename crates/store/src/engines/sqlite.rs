@@ -1,8 +1,8 @@
 //! Connections to a SQLite database. Statements are run in the thread that asks: handing one over to another thread
 //! takes longer than running it.
 
-use super::{DbEngine, readers::Connect, statement::Tx};
-use crate::{Result, StoreError, writer::CommitError};
+use super::{DbEngine, readers::Connect, statement::Tx, transaction::CommitError};
+use crate::{Result, StoreError};
 use pudu_kit::simulation::Simulation;
 use rusqlite::{Connection, OpenFlags};
 use std::{

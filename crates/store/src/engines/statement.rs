@@ -1,8 +1,8 @@
 //! One statement, on either engine. The SQL is the same.
 
 use super::{
-    postgres::Waiter,
     row::{FromRow, Row},
+    waiter::Waiter,
 };
 use crate::{InboxItemId, Result, StoreError, TurnId, engines::DbEngine};
 use futures_util::TryStreamExt;

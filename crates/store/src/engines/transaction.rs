@@ -5,7 +5,7 @@
 //! outcome.
 
 use super::statement::{Tx, query};
-use crate::Result;
+use crate::{Result, StoreError};
 use std::time::Duration;
 
 /// The pause between two checks of a transaction that is still in progress.
@@ -42,5 +42,32 @@ impl Transaction {
             query(end).bind(self.pid).bind(self.id).execute(tx)?;
             tx.pause(POLL_INTERVAL)?;
         }
+    }
+}
+
+/// Why a batch was not committed.
+pub(crate) enum CommitError {
+    /// The job at this place failed.
+    Job(usize, StoreError),
+    /// The database did: no job is to blame.
+    Database(StoreError),
+}
+
+impl CommitError {
+    pub(crate) fn error(&self) -> &StoreError {
+        match self {
+            Self::Job(_, error) | Self::Database(error) => error,
+        }
+    }
+
+    /// Returns whether the session is usable after it: the transaction was rolled back.
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        matches!(self, Self::Job(_, error) if !error.is_outage())
+    }
+}
+
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> Self {
+        Self::Database(error)
     }
 }

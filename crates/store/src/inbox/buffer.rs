@@ -92,20 +92,22 @@ impl Db {
     /// messages that were marked for other turns.
     pub async fn take_buffered(&self, take: BufferTake) -> Result<Vec<(String, String)>> {
         self.write(&crash::BUFFER_TAKE, move |tx| {
-    let BufferTake { place, by, max, since, until } = &take;
-    let at = |sql: &'static str| query(sql).bind(&place.account).bind(&place.chat).bind(&place.topic);
-    let used =
-        "DELETE FROM buffered_messages WHERE account = $1 AND chat = $2 AND topic = $3 AND taken <> $4";
-    at(used).bind(by.0).execute(tx)?;
-    let mark = "UPDATE buffered_messages SET taken = $4
-        WHERE account = $1 AND chat = $2 AND topic = $3 AND taken IS NULL AND at BETWEEN $5 AND $6";
-    at(mark).bind(by.0).bind(*since).bind(*until).execute(tx)?;
-    let marked = "SELECT text, piece FROM buffered_messages
-        WHERE account = $1 AND chat = $2 AND topic = $3 AND taken = $4 ORDER BY at DESC, id DESC LIMIT $5";
-    let mut taken: Vec<(String, String)> = at(marked).bind(by.0).bind(*max).fetch_all(tx)?;
-    taken.reverse();
-    Ok(taken)
-}).await
+            let BufferTake { place, by, max, since, until } = &take;
+            let at = |sql: &'static str| query(sql).bind_all([&place.account, &place.chat, &place.topic]);
+            let used = "DELETE FROM buffered_messages
+                WHERE account = $1 AND chat = $2 AND topic = $3 AND taken <> $4";
+            at(used).bind(*by).execute(tx)?;
+            let mark = "UPDATE buffered_messages SET taken = $4
+                WHERE account = $1 AND chat = $2 AND topic = $3 AND taken IS NULL AND at BETWEEN $5 AND $6";
+            at(mark).bind(*by).bind(*since).bind(*until).execute(tx)?;
+            let marked = "SELECT text, piece FROM buffered_messages
+                WHERE account = $1 AND chat = $2 AND topic = $3 AND taken = $4
+                ORDER BY at DESC, id DESC LIMIT $5";
+            let mut taken: Vec<(String, String)> = at(marked).bind(*by).bind(*max).fetch_all(tx)?;
+            taken.reverse();
+            Ok(taken)
+        })
+        .await
     }
 
     /// Deletes the buffered messages of each account that are older than this time, and all messages of other accounts.

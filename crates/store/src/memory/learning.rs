@@ -99,8 +99,7 @@ impl Db {
 
     /// Takes a conversation away from its current reader.
     pub async fn take_learning(&self, learning: &Learning, reader: &LearningReader) -> Result<()> {
-        let (learning, reader) = (learning.clone(), reader.clone());
-        self.write(&crash::CLAIM_LEARNING, move |tx| claim(tx, &learning, &reader, i64::MAX).map(drop)).await
+        self.claim_learning(learning, reader, i64::MAX).await.map(drop)
     }
 
     /// Returns when the next conversation is due, or its reader late, in milliseconds since 1970.
@@ -117,21 +116,23 @@ impl Db {
         reader: &LearningReader,
         now: i64,
     ) -> Result<bool> {
-        let (learning, reader) = (learning.clone(), reader.clone());
-        self.write(&crash::CLAIM_LEARNING, move |tx| claim(tx, &learning, &reader, now)).await
+        let sql = "UPDATE learnings SET reader = $4, reads_until = $5
+            WHERE user_id = $1 AND agent = $2 AND thread = $3
+            AND (reader = $4 OR (run = $6 AND reads_until <= $7))";
+        let claim = named(sql, learning).bind(&reader.name).bind(reader.until).bind(&learning.run).bind(now);
+        Ok(self.execute(&crash::CLAIM_LEARNING, claim).await? > 0)
     }
 
     /// Ends all claims: for the one process that has the database alone, and so knows that all readers are gone.
     pub async fn release_learnings(&self) -> Result<()> {
         let sql = "UPDATE learnings SET reader = '', reads_until = 0 WHERE reader <> ''";
-        self.write(&crash::RELEASE_LEARNINGS, move |tx| query(sql).execute(tx).map(drop)).await
+        self.execute(&crash::RELEASE_LEARNINGS, query(sql)).await.map(drop)
     }
 
     /// Returns the last message of a conversation that was read for this memory, if any was.
     pub async fn learnt_up_to(&self, learning: &Learning) -> Result<Option<String>> {
         let sql = "SELECT message FROM learnt WHERE user_id = $1 AND agent = $2 AND thread = $3";
-        let row = query(sql).bind(learning.user.as_str()).bind(&learning.agent);
-        self.find(row.bind(learning.thread.as_str())).await
+        self.find(named(sql, learning)).await
     }
 
     /// Notes that a conversation was read up to a message, and ends the claim. If a further run was kept meanwhile, that
@@ -147,7 +148,7 @@ impl Db {
             let sql = "INSERT INTO learnt (user_id, agent, thread, message) VALUES ($1, $2, $3, $4)
                 ON CONFLICT (user_id, agent, thread) DO UPDATE SET message = excluded.message";
             named(sql, &learning).bind(&message).execute(tx)?;
-            done(tx, &learning)?;
+            done(&learning).execute(tx)?;
             Ok(true)
         })
         .await
@@ -170,14 +171,13 @@ impl Db {
 
     /// Gives up a conversation that cannot be read; its later runs are read again.
     pub async fn drop_learning(&self, learning: &Learning) -> Result<()> {
-        let learning = learning.clone();
-        self.write(&crash::DROP_LEARNING, move |tx| done(tx, &learning)).await
+        self.execute(&crash::DROP_LEARNING, done(learning)).await.map(drop)
     }
 
     /// Returns whether a user wants nothing remembered.
     pub async fn is_memory_off(&self, user: &UserId) -> Result<bool> {
-        let sql = "SELECT COUNT(*) FROM memory_off WHERE user_id = $1";
-        Ok(self.one::<i64>(query(sql).bind(user.as_str())).await? > 0)
+        let sql = "SELECT 1 FROM memory_off WHERE user_id = $1";
+        self.finds(query(sql).bind(user)).await
     }
 
     /// Notes whether a user wants nothing remembered.
@@ -186,8 +186,7 @@ impl Db {
             true => "INSERT INTO memory_off (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING",
             false => "DELETE FROM memory_off WHERE user_id = $1",
         };
-        let user = user.clone();
-        self.write(&crash::MEMORY_OFF, move |tx| query(sql).bind(user.as_str()).execute(tx).map(drop)).await
+        self.execute(&crash::MEMORY_OFF, query(sql).bind(user.as_str())).await.map(drop)
     }
 }
 
@@ -219,15 +218,7 @@ fn keep(tx: &mut Tx<'_>, learning: &Learning, max: i64) -> Result<bool> {
     Ok(true)
 }
 
-fn claim(tx: &mut Tx<'_>, learning: &Learning, reader: &LearningReader, now: i64) -> Result<bool> {
-    let sql =
-        "UPDATE learnings SET reader = $4, reads_until = $5 WHERE user_id = $1 AND agent = $2 AND thread = $3
-            AND (reader = $4 OR (run = $6 AND reads_until <= $7))";
-    let update = named(sql, learning).bind(&reader.name).bind(reader.until).bind(learning.run.as_str());
-    Ok(update.bind(now).execute(tx)? > 0)
-}
-
-fn done(tx: &mut Tx<'_>, learning: &Learning) -> Result<()> {
+fn done(learning: &Learning) -> Statement<'_> {
     let sql = "DELETE FROM learnings WHERE user_id = $1 AND agent = $2 AND thread = $3 AND run = $4";
-    named(sql, learning).bind(learning.run.as_str()).execute(tx).map(drop)
+    named(sql, learning).bind(&learning.run)
 }

@@ -3,7 +3,7 @@
 use crate::{
     Db, InboxItemId, Result, TurnId, crash,
     engines::{Tx, from_row, query},
-    outbox::SETTLED,
+    error::SETTLED,
 };
 
 /// A reply below which something can be chosen, or could.
@@ -39,13 +39,10 @@ from_row!(Offered { turn: "id", conversation, reply_target: "placement", handle,
 impl Db {
     /// Returns the reply that a message of ours shows.
     pub async fn offered(&self, account: &str, chat: &str, message: &str) -> Result<Option<Offered>> {
-        let place = [account, chat, message];
-        let sql =
-        "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
+        let sql = "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
             FROM messages JOIN turns ON turns.id = messages.turn
             WHERE messages.account = $1 AND messages.chat = $2 AND messages.message = $3";
-        let row = place.iter().fold(query(sql), |query, text| query.bind(text));
-        self.find(row).await
+        self.find(query(sql).bind_all([account, chat, message])).await
     }
 
     /// Notes that an event chose something below a reply, which reads so from now on.

@@ -45,15 +45,9 @@ impl Db {
         chat: &str,
         message: &str,
     ) -> Result<Option<(String, bool)>> {
-        let place = [account, chat, message].map(str::to_owned);
-        self.read(move |tx| {
-            let sql = "SELECT conversation, ours FROM messages
-                WHERE account = $1 AND chat = $2 AND message = $3 AND conversation IS NOT NULL";
-            let row = place.iter().fold(query(sql), |query, text| query.bind(text));
-            let row: Option<(String, i64)> = row.fetch_optional(tx)?;
-            Ok(row.map(|(conversation, ours)| (conversation, ours != 0)))
-        })
-        .await
+        let sql = "SELECT conversation, ours FROM messages
+            WHERE account = $1 AND chat = $2 AND message = $3 AND conversation IS NOT NULL";
+        self.find(query(sql).bind_all([account, chat, message])).await
     }
 
     /// Returns an account's messages, theirs and ours, that are known since `since`: chat and message.

@@ -60,19 +60,19 @@ pub enum RemovedAccount {
     LastAdministrator,
 }
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "SELECT id, email, password_hash, system_role, needs_setup, token_version, oauth_provider, oauth_id,
         created FROM users";
 
 impl Db {
     /// Returns whether there is any account.
     pub async fn has_accounts(&self) -> Result<bool> {
-        self.read(move |tx| any(tx, "SELECT COUNT(*) FROM users")).await
+        self.finds(query("SELECT 1 FROM users LIMIT 1")).await
     }
 
     /// Returns whether an administrator has an account.
     pub async fn has_administrator(&self) -> Result<bool> {
-        self.read(move |tx| any(tx, "SELECT COUNT(*) FROM users WHERE system_role = 'admin'")).await
+        self.finds(query("SELECT 1 FROM users WHERE system_role = 'admin' LIMIT 1")).await
     }
 
     /// Returns a user's account.
@@ -125,13 +125,9 @@ impl Db {
 
     /// Puts another hash of the same password in the place of one, unless that was changed meanwhile. Sessions go on.
     pub async fn rehash_password(&self, user: &UserId, old: &str, new: &str) -> Result<bool> {
-        let texts = [new, user.as_str(), old].map(str::to_owned);
-        self.write(&crash::REHASH_PASSWORD, move |tx| {
-            let sql = "UPDATE users SET password_hash = $1 WHERE id = $2 AND password_hash = $3";
-            let update = texts.iter().fold(query(sql), |update, text| update.bind(text));
-            Ok(update.execute(tx)? > 0)
-        })
-        .await
+        let sql = "UPDATE users SET password_hash = $1 WHERE id = $2 AND password_hash = $3";
+        let update = query(sql).bind(new).bind(user).bind(old);
+        Ok(self.execute(&crash::REHASH_PASSWORD, update).await? > 0)
     }
 
     /// Removes an account, its sessions and its tokens. The other data of the user stays. The last administrator stays
@@ -140,10 +136,6 @@ impl Db {
         let user = user.clone();
         self.write(&crash::REMOVE_ACCOUNT, move |tx| remove(tx, &user)).await
     }
-}
-
-fn any(tx: &mut Tx<'_>, sql: &'static str) -> Result<bool> {
-    Ok(query(sql).fetch_one::<i64>(tx)? > 0)
 }
 
 from_row!(UserAccount {

@@ -68,23 +68,15 @@ impl Db {
         if token.used.is_some_and(|used| now - used < USE_NOTED_EVERY) {
             return Ok(());
         }
-        let id = token.id.clone();
-        self.write(&crash::USE_API_TOKEN, move |tx| {
-            let update = query("UPDATE api_tokens SET used = $1 WHERE id = $2").bind(now).bind(&id);
-            update.execute(tx).map(drop)
-        })
-        .await
+        let update = query("UPDATE api_tokens SET used = $1 WHERE id = $2").bind(now).bind(&token.id);
+        self.execute(&crash::USE_API_TOKEN, update).await.map(drop)
     }
 
     /// Revokes a token, of this user if one is named. False when there is none.
     pub async fn revoke_api_token(&self, id: &str, user: Option<&UserId>) -> Result<bool> {
-        let (id, user) = (id.to_owned(), user.cloned());
-        self.write(&crash::REVOKE_API_TOKEN, move |tx| {
-            let sql = "DELETE FROM api_tokens WHERE id = $1 AND ($2 = '' OR user_id = $3)";
-            let user = user.as_ref().map_or("", UserId::as_str);
-            Ok(query(sql).bind(&id).bind(user).bind(user).execute(tx)? > 0)
-        })
-        .await
+        let sql = "DELETE FROM api_tokens WHERE id = $1 AND ($2 = '' OR user_id = $3)";
+        let user = user.map_or("", UserId::as_str);
+        Ok(self.execute(&crash::REVOKE_API_TOKEN, query(sql).bind(id).bind(user).bind(user)).await? > 0)
     }
 }
 

@@ -70,12 +70,13 @@ impl Db {
     /// Keeps a code of a person in place of the one that they had.
     pub async fn offer_join(&self, code: JoinCode) -> Result<()> {
         self.write(&crash::OFFER_JOIN, move |tx| {
-    drop_codes(tx, &code.account, &code.issuer)?;
-    let sql = "INSERT INTO pairing_codes (hash, account, expires, issuer, offer) VALUES ($1, $2, $3, $4, $5)";
-    let insert = query(sql).bind(&code.hash).bind(&code.account).bind(code.expires);
-    insert.bind(&code.issuer).bind(&code.offer).execute(tx)?;
-    Ok(())
-}).await
+            drop_codes(tx, &code.account, &code.issuer)?;
+            let sql = "INSERT INTO pairing_codes (hash, account, expires, issuer, offer)
+                VALUES ($1, $2, $3, $4, $5)";
+            let insert = query(sql).bind(&code.hash).bind(&code.account).bind(code.expires);
+            insert.bind(&code.issuer).bind(&code.offer).execute(tx).map(drop)
+        })
+        .await
     }
 
     /// Returns the facts about a code's issuer, JSON, if the code is good.
@@ -97,8 +98,33 @@ impl Db {
         brings: Option<UserId>,
         route: &str,
     ) -> Result<bool> {
-        let joining = JoiningPair { hash: hash.to_owned(), shows, issuer, brings, route: route.to_owned() };
-        self.write(&crash::JOIN, move |tx| join_both(tx, &joining)).await
+        let (hash, route) = (hash.to_owned(), route.to_owned());
+        self.write(&crash::JOIN, move |tx| {
+            let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
+            let user = query(sql).bind(&issuer.account).bind(&issuer.person).fetch_optional::<UserId>(tx)?;
+            if user.unwrap_or_else(|| unpaired_user(&issuer.account, &issuer.person)) != issuer.user {
+                return Ok(false);
+            }
+            let sql =
+                "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND issuer IS NOT NULL AND expires > $3
+                    AND (person IS NULL OR person = $1)";
+            let joined = mark(&shows.account, &shows.person);
+            if query(sql).bind(&joined).bind(&hash).bind(shows.at).execute(tx)? == 0 {
+                return Ok(false);
+            }
+            identify_if_new(tx, &issuer)?;
+            identify(tx, &shows)?;
+            let sql = "UPDATE identities SET via = $3, route = $4 WHERE account = $1 AND person = $2";
+            let via = mark(&issuer.account, &issuer.person);
+            query(sql).bind(&shows.account).bind(&shows.person).bind(&via).bind(&route).execute(tx)?;
+            // The person's codes promised a user that the person is no more.
+            drop_codes(tx, &shows.account, &shows.person)?;
+            if let Some(source) = &brings {
+                merge::begin(tx, source, &shows.user)?;
+            }
+            Ok(true)
+        })
+        .await
     }
 
     /// Makes a person a separate user again, and all people who are that user then or who joined by the person's code.
@@ -136,44 +162,6 @@ pub(crate) fn identify_if_new(tx: &mut Tx<'_>, identity: &Identity) -> Result<bo
         ON CONFLICT (account, person) DO NOTHING";
     let insert = query(sql).bind(&identity.account).bind(&identity.person).bind(identity.user.as_str());
     Ok(insert.bind(&identity.name).bind(identity.at).execute(tx)? > 0)
-}
-
-/// Two people on their way to be one user.
-#[derive(Clone)]
-struct JoiningPair {
-    hash: String,
-    shows: Identity,
-    issuer: Identity,
-    brings: Option<UserId>,
-    route: String,
-}
-
-fn join_both(tx: &mut Tx<'_>, joining: &JoiningPair) -> Result<bool> {
-    let JoiningPair { hash, shows, issuer, brings, route } = joining;
-    let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
-    let user: Option<String> = query(sql).bind(&issuer.account).bind(&issuer.person).fetch_optional(tx)?;
-    if user.unwrap_or_else(|| unpaired_user(&issuer.account, &issuer.person).to_string())
-        != issuer.user.as_str()
-    {
-        return Ok(false);
-    }
-    let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND issuer IS NOT NULL AND expires > $3
-        AND (person IS NULL OR person = $1)";
-    let who = mark(&shows.account, &shows.person);
-    if query(sql).bind(&who).bind(hash).bind(shows.at).execute(tx)? == 0 {
-        return Ok(false);
-    }
-    identify_if_new(tx, issuer)?;
-    identify(tx, shows)?;
-    let sql = "UPDATE identities SET via = $3, route = $4 WHERE account = $1 AND person = $2";
-    let via = mark(&issuer.account, &issuer.person);
-    query(sql).bind(&shows.account).bind(&shows.person).bind(&via).bind(route).execute(tx)?;
-    // The person's codes promised a user that the person is no more.
-    drop_codes(tx, &shows.account, &shows.person)?;
-    if let Some(source) = brings {
-        merge::begin(tx, source, &shows.user)?;
-    }
-    Ok(true)
 }
 
 fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<PartedPerson>> {

@@ -70,9 +70,9 @@ impl Db {
         self.write(&crash::UNPAIR, move |tx| {
             // The code by which they came opens no second time.
             let codes = "DELETE FROM pairing_codes WHERE account = $1 AND person = $2";
-            texts.iter().fold(query(codes), |query, text| query.bind(text)).execute(tx)?;
+            query(codes).bind_all(&texts).execute(tx)?;
             let sql = "DELETE FROM paired WHERE account = $1 AND person = $2";
-            let delete = texts.iter().fold(query(sql), |query, text| query.bind(text));
+            let delete = query(sql).bind_all(&texts);
             Ok(delete.execute(tx)? > 0)
         })
         .await

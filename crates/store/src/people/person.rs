@@ -139,14 +139,11 @@ impl Db {
 
     /// Lists the users that any row names, with the address by which they sign in.
     pub async fn known_users(&self) -> Result<Vec<(UserId, Option<String>)>> {
-        self.read_much(move |tx| {
-    let sql = "SELECT known.id, users.email FROM (SELECT id FROM users UNION SELECT user_id FROM threads
-            UNION SELECT user_id FROM identities UNION SELECT user_id FROM recall_scopes UNION SELECT user_id FROM spending
-            UNION SELECT user_id FROM feedback) AS known
-        LEFT JOIN users ON users.id = known.id WHERE known.id <> '' ORDER BY known.id";
-    let rows: Vec<(String, Option<String>)> = query(sql).fetch_all(tx)?;
-    Ok(rows.into_iter().filter_map(|(id, email)| Some((UserId::from_raw(&id).ok()?, email))).collect())
-}).await
+        let sql = "SELECT known.id, users.email FROM (SELECT id FROM users UNION SELECT user_id FROM threads
+                UNION SELECT user_id FROM identities UNION SELECT user_id FROM recall_scopes
+                UNION SELECT user_id FROM spending UNION SELECT user_id FROM feedback) AS known
+            LEFT JOIN users ON users.id = known.id WHERE known.id <> '' ORDER BY known.id";
+        self.all(query(sql)).await
     }
 
     /// Returns the tables' rows on a person, except for threads and memory.
@@ -176,8 +173,7 @@ impl Db {
                 WHERE final_view IS NOT NULL AND threads.user_id = $1";
             let mut views = Vec::new();
             for user in keys.users() {
-                let found: Vec<String> = query(sql).bind(user.as_str()).fetch_all(tx)?;
-                views.extend(found);
+                views.extend(query(sql).bind(user).fetch_all::<String>(tx)?);
             }
             let sql = "SELECT placement, final_view FROM turns WHERE final_view IS NOT NULL AND account = $1";
             for AccountPerson { account, person, .. } in &keys.people {
@@ -205,7 +201,7 @@ impl Db {
                     return Ok(true);
                 }
             }
-            let (events, turns) = left(tx, &keys)?;
+            let (events, turns) = rows_of_person(tx, &keys, false)?;
             Ok(!events.is_empty() || !turns.is_empty())
         })
         .await
@@ -215,7 +211,7 @@ impl Db {
     /// database alone.
     pub async fn left_of_person(&self, keys: &PersonKeys) -> Result<(Vec<InboxItemId>, Vec<TurnId>)> {
         let keys = keys.clone();
-        self.read_much(move |tx| left(tx, &keys)).await
+        self.read_much(move |tx| rows_of_person(tx, &keys, false)).await
     }
 
     /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
@@ -227,29 +223,15 @@ impl Db {
         messages: Vec<RoomMessage>,
         shared: Vec<SharedThread>,
     ) -> Result<bool> {
-        let (keys, of) = (keys.clone(), keys.clone());
-        let (events, turns) = self.read_much(move |tx| {
-            // Returns the events and turns of a person that are done.
-    let (mut events, mut turns) = (Vec::new(), Vec::new());
-    for AccountPerson { account, person, .. } in &of.people {
-        let sql = "SELECT id, payload FROM inbox WHERE done IS NOT NULL AND account = $1";
-        let rows: Vec<(i64, String)> = query(sql).bind(account).fetch_all(tx)?;
-        let own = rows.into_iter().filter(|(_, payload)| is_of(payload, of.event_sender, person));
-        events.extend(own.map(|(id, _)| id));
-        let sql = "SELECT id, placement FROM turns WHERE (delivered IS NOT NULL OR parked IS NOT NULL) AND account = $1";
-        let rows: Vec<(String, String)> = query(sql).bind(account).fetch_all(tx)?;
-        let own = rows.into_iter().filter(|(_, placement)| is_of(placement, of.reply_sender, person));
-        turns.extend(own.map(|(id, _)| id));
-    }
-    Ok((events, turns))
-}).await?;
-        let (keys, threads) = (keys.clone(), shared);
+        let of = keys.clone();
+        let (events, turns) = self.read_much(move |tx| rows_of_person(tx, &of, true)).await?;
+        let keys = keys.clone();
         self.write(&crash::FORGET_PERSON, move |tx| {
             if shared::is_in_use(tx, &messages)? {
                 return Ok(false);
             }
             forget(tx, &keys, &messages, &events, &turns)?;
-            shared::hand_over(tx, &threads)?;
+            shared::hand_over(tx, &shared)?;
             Ok(true)
         })
         .await
@@ -368,18 +350,31 @@ fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMessage>>
     Ok(messages)
 }
 
-fn left(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<(Vec<InboxItemId>, Vec<TurnId>)> {
+/// Returns the events and turns of a person that are done, or that are not.
+fn rows_of_person(
+    tx: &mut Tx<'_>,
+    keys: &PersonKeys,
+    is_done: bool,
+) -> Result<(Vec<InboxItemId>, Vec<TurnId>)> {
+    let (events_sql, turns_sql) = if is_done {
+        (
+            "SELECT id, payload FROM inbox WHERE done IS NOT NULL AND account = $1",
+            "SELECT id, placement FROM turns WHERE (delivered IS NOT NULL OR parked IS NOT NULL) AND account = $1",
+        )
+    } else {
+        (
+            "SELECT id, payload FROM inbox WHERE done IS NULL AND account = $1",
+            "SELECT id, placement FROM turns WHERE delivered IS NULL AND parked IS NULL AND account = $1",
+        )
+    };
     let (mut events, mut turns) = (Vec::new(), Vec::new());
     for AccountPerson { account, person, .. } in &keys.people {
-        let sql = "SELECT id, payload FROM inbox WHERE done IS NULL AND account = $1";
-        let rows: Vec<(i64, String)> = query(sql).bind(account).fetch_all(tx)?;
+        let rows: Vec<(InboxItemId, String)> = query(events_sql).bind(account).fetch_all(tx)?;
         let own = rows.into_iter().filter(|(_, payload)| is_of(payload, keys.event_sender, person));
-        events.extend(own.map(|(id, _)| InboxItemId(id)));
-        let sql =
-            "SELECT id, placement FROM turns WHERE delivered IS NULL AND parked IS NULL AND account = $1";
-        let rows: Vec<(String, String)> = query(sql).bind(account).fetch_all(tx)?;
+        events.extend(own.map(|(id, _)| id));
+        let rows: Vec<(TurnId, String)> = query(turns_sql).bind(account).fetch_all(tx)?;
         let own = rows.into_iter().filter(|(_, placement)| is_of(placement, keys.reply_sender, person));
-        turns.extend(own.map(|(id, _)| TurnId(id)));
+        turns.extend(own.map(|(id, _)| id));
     }
     Ok((events, turns))
 }
@@ -393,8 +388,8 @@ fn forget(
     tx: &mut Tx<'_>,
     keys: &PersonKeys,
     messages: &[RoomMessage],
-    events: &[i64],
-    turns: &[String],
+    events: &[InboxItemId],
+    turns: &[TurnId],
 ) -> Result<()> {
     redact::messages(tx, messages)?;
     for id in events {

@@ -1,12 +1,11 @@
 //! Accounts of people who sign in by a provider: bound to its issuer and to their subject there.
 
 use crate::{
-    Db, Result, StoreError, UserAccount, crash,
+    Db, Result, UserAccount, crash,
     engines::{Tx, query},
     imports,
-    people::accounts::is_taken,
+    people::accounts::{COLUMNS, is_taken},
 };
-use pudu_base::UserId;
 
 /// A login by a provider.
 #[derive(Clone)]
@@ -34,53 +33,32 @@ pub enum ProviderAccount {
     OtherIssuer,
 }
 
-/// Result of looking for a login's account.
-enum FoundAccount {
-    Known(String),
-    Added,
-    Taken,
-    Unknown,
-    OtherIssuer,
-}
-
 impl Db {
     /// Finds the account of a login, or makes it. One that was moved in is bound to the issuer by the first login.
     pub async fn provider_login(&self, login: ProviderLogin) -> Result<ProviderAccount> {
-        let new = login.account.clone();
-        let found = self.write(&crash::PROVIDER_LOGIN, move |tx| find_or_add(tx, &login)).await?;
-        Ok(match found {
-            FoundAccount::Known(id) => {
-                let user = UserId::from_raw(&id).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-                let account = self.account_of(&user).await?;
-                account.map_or(ProviderAccount::Unknown, |account| ProviderAccount::Known(Box::new(account)))
-            }
-            FoundAccount::Added => ProviderAccount::Added(Box::new(new)),
-            FoundAccount::Taken => ProviderAccount::Taken,
-            FoundAccount::Unknown => ProviderAccount::Unknown,
-            FoundAccount::OtherIssuer => ProviderAccount::OtherIssuer,
-        })
+        self.write(&crash::PROVIDER_LOGIN, move |tx| find_or_add(tx, &login)).await
     }
 }
 
-fn find_or_add(tx: &mut Tx<'_>, login: &ProviderLogin) -> Result<FoundAccount> {
+fn find_or_add(tx: &mut Tx<'_>, login: &ProviderLogin) -> Result<ProviderAccount> {
     let ProviderLogin { issuer, creates, account: new } = login;
     let (Some(provider), Some(subject)) = (&new.oauth_provider, &new.oauth_id) else {
-        return Ok(FoundAccount::Unknown);
+        return Ok(ProviderAccount::Unknown);
     };
-    let sql = "SELECT id FROM users WHERE oauth_provider = $1 AND oauth_id = $2";
-    let known = query(sql).bind(provider).bind(subject).fetch_optional::<String>(tx)?;
+    let sql = format!("{COLUMNS} WHERE oauth_provider = $1 AND oauth_id = $2");
+    let known = query(sql).bind(provider).bind(subject).fetch_optional::<UserAccount>(tx)?;
     if known.is_none() && !creates {
-        return Ok(FoundAccount::Unknown);
+        return Ok(ProviderAccount::Unknown);
     }
     if known.is_none() && (is_taken(tx, &new.email, "")? || !imports::put_user(tx, new)?) {
-        return Ok(FoundAccount::Taken);
+        return Ok(ProviderAccount::Taken);
     }
     let sql = "UPDATE users SET oauth_issuer = $1 WHERE oauth_provider = $2 AND oauth_id = $3
         AND (oauth_issuer IS NULL OR oauth_issuer = $1)";
     let bound = query(sql).bind(issuer).bind(provider).bind(subject).execute(tx)?;
     Ok(match known {
-        _ if bound == 0 => FoundAccount::OtherIssuer,
-        Some(id) => FoundAccount::Known(id),
-        None => FoundAccount::Added,
+        _ if bound == 0 => ProviderAccount::OtherIssuer,
+        Some(account) => ProviderAccount::Known(Box::new(account)),
+        None => ProviderAccount::Added(Box::new(new.clone())),
     })
 }

@@ -106,7 +106,7 @@ impl Db {
                 person,
                 name,
             ];
-            let insert = texts.into_iter().fold(query(sql), |query, text| query.bind(text));
+            let insert = query(sql).bind_all(texts);
             insert.bind(approval.asked).bind(approval.deadline).execute(tx)?;
             query(BY_CALL).bind(run.as_str()).bind(call.as_str()).fetch_one(tx)
         })
@@ -129,7 +129,6 @@ impl Db {
 
     /// Returns a question.
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>> {
-        let id = id.to_owned();
-        self.read(move |tx| query(BY_ID).bind(&id).fetch_optional(tx)).await
+        self.find(query(BY_ID).bind(id)).await
     }
 }

@@ -54,7 +54,7 @@ impl Db {
                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
             let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = &entry;
             let texts = [thread.as_str(), run.as_str(), account, person, action, detail, verdict];
-            let insert = texts.into_iter().fold(query(sql).bind(entry.at), |query, text| query.bind(text));
+            let insert = query(sql).bind(entry.at).bind_all(texts);
             Ok(AuditEntryId(insert.bind(entry.code).bind(entry.ended).fetch_one(tx)?))
         })
         .await
@@ -68,9 +68,7 @@ impl Db {
 
     /// Closes the open entries of a previous process: their actions ended with their run, or with that process.
     pub async fn abandon_audit_entries(&self, now: i64) -> Result<()> {
-        let open =
-            self.read(move |tx| query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1").finds(tx)).await?;
-        if !open {
+        if !self.finds(query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1")).await? {
             return Ok(());
         }
         let sql = "UPDATE audit SET

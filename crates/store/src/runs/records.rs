@@ -3,7 +3,7 @@
 
 use crate::{
     Db, Result, StoreError, crash,
-    engines::{Column, ColumnValue, Row, Tx, from_row, query},
+    engines::{Column, ColumnValue, Row, Statement, Tx, from_row, query},
     spending::total,
     threads,
 };
@@ -219,8 +219,7 @@ impl Db {
 
     /// Notes how a run that has not ended is to stop. The first word counts.
     pub async fn cancel_run(&self, run: &RunId, action: CancelAction) -> Result<()> {
-        let run = run.clone();
-        self.write(&crash::CANCEL_RUN, move |tx| cancel(tx, &run, action)).await
+        self.execute(&crash::CANCEL_RUN, cancel(run, action)).await.map(drop)
     }
 
     /// Records that this process is stopped in order, with its runs.
@@ -326,13 +325,13 @@ fn accept(tx: &mut Tx<'_>, run: &NewClientRun, owner: &str) -> Result<()> {
     insert.bind(i64::from(run.deletes_thread)).bind(owner).execute(tx)?;
     if let Some((action, others)) = &run.cancels {
         for other in others {
-            cancel(tx, other, *action)?;
+            cancel(other, *action).execute(tx)?;
         }
     }
     Ok(())
 }
 
-fn cancel(tx: &mut Tx<'_>, run: &RunId, action: CancelAction) -> Result<()> {
+fn cancel(run: &RunId, action: CancelAction) -> Statement<'_> {
     let sql = "UPDATE runs SET cancelled = $2 WHERE id = $1 AND ended IS NULL AND cancelled = ''";
-    query(sql).bind(run.as_str()).bind(action.as_str()).execute(tx).map(drop)
+    query(sql).bind(run).bind(action.as_str())
 }

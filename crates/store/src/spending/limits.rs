@@ -82,7 +82,7 @@ impl Db {
     /// Records that people were warned that little of a budget is left; returns whether that is new.
     pub async fn budget_warned(&self, limit: BudgetLimit, now: i64) -> Result<bool> {
         self.write(&crash::BUDGET_WARNED, move |tx| {
-            // Under another &limit people are warned again.
+            // Under another limit people are warned again.
             const SQL: &str = "UPDATE budgets SET warned = $6
                 WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
             spent(tx, &limit, now)?;

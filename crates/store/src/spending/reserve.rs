@@ -279,7 +279,7 @@ fn keep(tx: &mut Tx<'_>, call: &ModelCall, offer: &CallOffer, output: i64, owner
         &offer.model,
         currency,
     ];
-    let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
+    let insert = query(SQL).bind_all(texts);
     let money = BudgetUnit::Money(currency.to_owned());
     let (prompt, most) = match &offer.cost {
         Some(cost) => (cost.input, offer.cost(&money, output)),
@@ -305,25 +305,15 @@ struct LeftReservation {
 
 impl FromRow for LeftReservation {
     fn from_row(row: &Row<'_>) -> Result<Self> {
-        let texts: [String; 10] = [
-            row.column(0)?,
-            row.column(1)?,
-            row.column(2)?,
-            row.column(3)?,
-            row.column(4)?,
-            row.column(5)?,
-            row.column(6)?,
-            row.column(7)?,
-            row.column(8)?,
-            row.column(9)?,
-        ];
-        let [id, run, thread, account, person, user, room, caller, model, currency] = texts;
-        let (day, input, cost): (i64, i64, i64) = (row.column(10)?, row.column(11)?, row.column(12)?);
+        let (id, run, thread, account, person, user, room, caller, model, currency, day, input, cost) =
+            FromRow::from_row(row)?;
+        let (user, room, caller, currency): (String, String, String, String) = (user, room, caller, currency);
+        let (day, input): (i64, i64) = (day, input);
         let known = UserId::from_raw(&user).unwrap_or_default();
         let spender = Spender { account, person, user: known, room: UserId::from_raw(&room).ok() };
         let caller = ModelCaller::parse(&caller).unwrap_or_default();
         let at = clock::start(day);
-        let call = ModelCall { id, run: run.into(), thread: thread.into(), spender, caller, at };
+        let call = ModelCall { id, run, thread, spender, caller, at };
         let usage = Usage::plain(u64::try_from(input).unwrap_or(0), 0);
         let cost = (!currency.is_empty()).then_some(Cost { currency, micros: cost });
         Ok(Self { call, user, spent: CallSpending { model, usage, reported: false, cost } })

@@ -20,7 +20,7 @@ pub(super) fn spend(tx: &mut Tx<'_>, call: &ModelCall, user: &str, spent: &CallS
             ON CONFLICT (run, call) DO NOTHING";
     let Spender { account, person, room, .. } = &call.spender;
     let texts = [call.run.as_str(), &call.id, call.thread.as_str(), account, person, user];
-    let insert = texts.into_iter().fold(query(SQL), |insert, text| insert.bind(text));
+    let insert = query(SQL).bind_all(texts);
     let room = room.as_ref().map_or("", UserId::as_str);
     let insert = insert.bind(room).bind(call.caller.as_str()).bind(&spent.model).bind(clock::day(call.at));
     let Usage { input, output, cached, cache_writes, reasoning } = spent.usage;

@@ -65,13 +65,11 @@ impl Db {
 
     /// Notes that no thread is left to be given away.
     pub async fn adopted(&self, adoption: &Adoption) -> Result<()> {
-        let Adoption { source, target, at, .. } = adoption.clone();
-        self.write(&crash::ADOPTED, move |tx| {
-            // One that was asked for meanwhile is not done.
-            let sql = "DELETE FROM adoptions WHERE source = $1 AND target = $2 AND at = $3";
-            query(sql).bind(source.as_str()).bind(target.as_str()).bind(at).execute(tx).map(drop)
-        })
-        .await
+        let Adoption { source, target, at, .. } = adoption;
+        // One that was asked for meanwhile is not done.
+        let sql = "DELETE FROM adoptions WHERE source = $1 AND target = $2 AND at = $3";
+        let delete = query(sql).bind(source).bind(target).bind(*at);
+        self.execute(&crash::ADOPTED, delete).await.map(drop)
     }
 }
 

@@ -1,6 +1,10 @@
 //! The past of threads: their writes with their times, and their earlier states. Nothing is kept for it beyond the log.
 
-use crate::{Db, Result, engines::query, error::unreadable};
+use crate::{
+    Db, Result,
+    engines::{FromRow, Row, query},
+    error::unreadable,
+};
 use pudu_base::{RunId, Seq, ThreadId, ThreadState, Update};
 
 /// A row of a thread's log.
@@ -16,6 +20,14 @@ pub struct LogEntry {
     pub update: Update,
 }
 
+impl FromRow for LogEntry {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        let body: String = row.column("body")?;
+        let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
+        Ok(Self { seq: row.column("seq")?, run: row.column("run")?, at: row.column("at")?, update })
+    }
+}
+
 impl Db {
     /// Returns up to `limit` rows of a thread's log behind a position, oldest first; of one run if it is named.
     pub async fn log_after(
@@ -25,24 +37,16 @@ impl Db {
         after: Seq,
         limit: i64,
     ) -> Result<Vec<LogEntry>> {
-        let (thread, run) = (thread.clone(), run.cloned());
-        let rows = self.read_much(move |tx| {
-    let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run)
-        ORDER BY seq LIMIT $4";
-    let query = query(sql).bind(thread.as_str()).bind(after).bind(run.as_ref().map(RunId::as_str));
-    query.bind(limit).fetch_all(tx)
-});
-        rows.await?.into_iter().map(entry).collect()
+        let sql = "SELECT seq, run, at, body FROM log
+            WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run) ORDER BY seq LIMIT $4";
+        self.all(query(sql).bind(thread).bind(after).bind(run).bind(limit)).await
     }
 
     /// Returns up to `limit` rows of a thread's log before a position, newest first.
     pub async fn log_before(&self, thread: &ThreadId, before: Seq, limit: i64) -> Result<Vec<LogEntry>> {
-        let thread = thread.clone();
-        let rows = self.read_much(move |tx| {
-    let sql = "SELECT seq, run, at, body FROM log WHERE thread = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
-    query(sql).bind(thread.as_str()).bind(before).bind(limit).fetch_all(tx)
-});
-        rows.await?.into_iter().map(entry).collect()
+        let sql = "SELECT seq, run, at, body FROM log
+            WHERE thread = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
+        self.all(query(sql).bind(thread).bind(before).bind(limit)).await
     }
 
     /// Returns a thread as it was behind a row of its log, and the position of the last row that was read: another one
@@ -69,20 +73,8 @@ impl Db {
 
     /// Returns the positions of the first and the last row that a run wrote.
     pub async fn span_of_run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<(Seq, Seq)>> {
-        let (thread, run) = (thread.clone(), run.clone());
-        self.read_much(move |tx| {
-            let sql = "SELECT MIN(seq), MAX(seq) FROM log WHERE thread = $1 AND run = $2";
-            let row: (Option<Seq>, Option<Seq>) =
-                query(sql).bind(thread.as_str()).bind(run.as_str()).fetch_one(tx)?;
-            Ok(row.0.zip(row.1))
-        })
-        .await
+        let sql = "SELECT MIN(seq), MAX(seq) FROM log WHERE thread = $1 AND run = $2";
+        let (first, last): (Option<Seq>, Option<Seq>) = self.one(query(sql).bind(thread).bind(run)).await?;
+        Ok(first.zip(last))
     }
-}
-
-type LogColumns = (Seq, String, i64, String);
-
-fn entry((seq, run, at, body): LogColumns) -> Result<LogEntry> {
-    let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
-    Ok(LogEntry { seq, run: run.into(), at, update })
 }

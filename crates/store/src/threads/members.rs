@@ -22,7 +22,7 @@ impl Db {
     /// Returns whether a user is a member of a thread.
     pub async fn is_thread_member(&self, thread: &ThreadId, user: &UserId) -> Result<bool> {
         let sql = concat!(threads_of_member!(), " AND thread = $2");
-        Ok(self.find::<()>(query(sql).bind(user.as_str()).bind(thread.as_str())).await?.is_some())
+        self.finds(query(sql).bind(user).bind(thread)).await
     }
 }
 

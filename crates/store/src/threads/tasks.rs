@@ -1,6 +1,7 @@
 //! Steps of sub-agents, read from the logs of their parents' threads.
 
-use crate::{Db, Result, engines::query, error::unreadable};
+use super::history::LogEntry;
+use crate::{Db, Result, engines::query};
 use pudu_base::{CallId, RunId, Seq, TaskStage, ThreadId, Update};
 
 /// A stage of a task, from a thread's log.
@@ -43,19 +44,14 @@ impl Db {
             WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run) AND body LIKE '{\"op\":\"task\",%'
             ORDER BY seq LIMIT $4";
         let rows = query(sql).bind(thread).bind(filter.after).bind(filter.run.as_ref());
-        let rows: Vec<LogRow> = self.all(rows.bind(i64::from(filter.limit))).await?;
+        let rows: Vec<LogEntry> = self.all(rows.bind(i64::from(filter.limit))).await?;
         let full = rows.len() >= filter.limit as usize;
-        let next = rows.last().map(|(seq, ..)| *seq).filter(|_| full);
-        let rows = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let next = rows.last().map(|row| row.seq).filter(|_| full);
+        let stage = |LogEntry { seq, run, at, update }| match update {
+            Update::Task { call, stage } => Some(TaskRow { seq, run, at, call, stage }),
+            _ => None,
+        };
         let wanted = |row: &TaskRow| filter.call.as_ref().is_none_or(|call| row.call == *call);
-        Ok((rows.into_iter().flatten().filter(wanted).collect(), next))
+        Ok((rows.into_iter().filter_map(stage).filter(wanted).collect(), next))
     }
-}
-
-type LogRow = (Seq, String, i64, String);
-
-fn read((seq, run, at, body): LogRow) -> Result<Option<TaskRow>> {
-    let update = serde_json::from_str(&body).map_err(|error| unreadable("a thread's row", &error))?;
-    let Update::Task { call, stage } = update else { return Ok(None) };
-    Ok(Some(TaskRow { seq, run: run.into(), at, call, stage }))
 }

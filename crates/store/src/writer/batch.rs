@@ -5,13 +5,12 @@
 //! than once, and only its last run counts. A transaction that is late is tried again with half of the jobs, so that
 //! work that is only too much at once gets done.
 
-use super::{
-    availability::{Availability, RetryDelays},
-    job::WriteJob,
-};
+use super::job::WriteJob;
 use crate::{
-    Result, StoreError, crash,
-    engines::{DbEngine, Transaction, Tx, WriteLink, disk_step, query},
+    Result, StoreError,
+    availability::{Availability, RetryDelays},
+    crash,
+    engines::{CommitError, DbEngine, Transaction, Tx, WriteLink, disk_step, query},
 };
 use std::sync::{
     Arc, OnceLock,
@@ -42,14 +41,6 @@ pub(crate) struct BatchWriter {
     state: Arc<WriterState>,
     /// How many jobs the next transaction has at most.
     size: usize,
-}
-
-/// Why a batch was not committed.
-pub(crate) enum CommitError {
-    /// The job at this place failed.
-    Job(usize, StoreError),
-    /// The database did: no job is to blame.
-    Database(StoreError),
 }
 
 /// How the tries of a batch went.
@@ -233,25 +224,6 @@ fn probe(tx: &mut Tx<'_>) -> Result<()> {
     let sql = "INSERT INTO owner (id, name) VALUES (2, 'probe')
         ON CONFLICT (id) DO UPDATE SET name = excluded.name";
     query(sql).execute(tx).map(drop)
-}
-
-impl CommitError {
-    fn error(&self) -> &StoreError {
-        match self {
-            Self::Job(_, error) | Self::Database(error) => error,
-        }
-    }
-
-    /// Returns whether the session is usable after it: the transaction was rolled back.
-    pub(crate) fn is_rolled_back(&self) -> bool {
-        matches!(self, Self::Job(_, error) if !error.is_outage())
-    }
-}
-
-impl From<StoreError> for CommitError {
-    fn from(error: StoreError) -> Self {
-        Self::Database(error)
-    }
 }
 
 fn answer(jobs: impl IntoIterator<Item = Box<dyn WriteJob>>, failure: Option<&StoreError>) {

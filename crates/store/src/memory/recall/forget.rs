@@ -17,8 +17,9 @@ const MAX_CHUNK_ENTRIES: i64 = 256;
 impl Db {
     /// Forgets all entries of a user, of every agent.
     pub async fn forget_user(&self, user: &UserId) -> Result<()> {
+        // Detaches the user's scopes from all users: no user's id is empty.
         let sql = "UPDATE recall_scopes SET user_id = '', agent = CAST(id AS TEXT) WHERE user_id = $1";
-        self.execute(&crash::RECALL_FORGET_USER, query(sql).bind(user.as_str())).await.map(drop)?;
+        self.execute(&crash::RECALL_FORGET_USER, query(sql).bind(user)).await?;
         self.purge_forgotten().await
     }
 

@@ -62,12 +62,6 @@ pub struct RecallHit {
     pub named: bool,
 }
 
-struct RecallQuestion {
-    scope: RecallScope,
-    words: Vec<String>,
-    limits: RecallLimits,
-}
-
 impl Db {
     /// Returns the entries of one scope that fit a question best. Any text is a question: it has no syntax, is bounded,
     /// and one without words finds nothing.
@@ -81,21 +75,26 @@ impl Db {
         if words.is_empty() {
             return Ok(RecallHits::default());
         }
-        let question = RecallQuestion { scope: stored_scope(scope), words, limits };
-        self.read_much(move |tx| search(tx, &question)).await
+        let scope = stored_scope(scope);
+        self.read_much(move |tx| search(tx, &scope, &words, limits)).await
     }
 }
 
-fn search(tx: &mut Tx<'_>, question: &RecallQuestion) -> Result<RecallHits> {
+fn search(
+    tx: &mut Tx<'_>,
+    of: &RecallScope,
+    question: &[String],
+    limits: RecallLimits,
+) -> Result<RecallHits> {
     let mut hits = RecallHits::default();
     let sql = "SELECT id, kind, docs, words FROM recall_scopes WHERE user_id = $1 AND agent = $2";
-    let scopes = query(sql).bind(question.scope.user.as_str()).bind(&question.scope.agent);
+    let scopes = query(sql).bind(&of.user).bind(&of.agent);
     let scopes: Vec<(i64, String, i64, i64)> = scopes.fetch_all(tx)?;
     for (scope, name, docs, words) in scopes {
         let Some(kind) = RecallKind::ALL.into_iter().find(|kind| kind.as_str() == name) else { continue };
         let (place, limit) = match kind {
-            RecallKind::Fact => (&mut hits.facts, question.limits.facts),
-            RecallKind::Turn => (&mut hits.turns, question.limits.turns),
+            RecallKind::Fact => (&mut hits.facts, limits.facts),
+            RecallKind::Turn => (&mut hits.turns, limits.turns),
         };
         if limit == 0 {
             continue;
@@ -105,19 +104,19 @@ fn search(tx: &mut Tx<'_>, question: &RecallQuestion) -> Result<RecallHits> {
         let fits = best(tx, scope, &statistics, limit.min(MAX_HITS))?;
         *place = read_hits(tx, scope, kind, &fits)?;
         // One character of a name is not the name.
-        let asked = |word: &String| !is_faint(word) && question.words.contains(word);
+        let asked = |word: &String| !is_faint(word) && question.contains(word);
         place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
     }
     Ok(hits)
 }
 
 /// Returns the question's words, and in how many entries of a scope each is.
-fn counts(tx: &mut Tx<'_>, question: &RecallQuestion, scope: i64) -> Result<Vec<(String, i64)>> {
+fn counts(tx: &mut Tx<'_>, question: &[String], scope: i64) -> Result<Vec<(String, i64)>> {
     let rows = query(RecallSql::for_engine(tx.engine()).counts);
-    let list = list(&question.words);
+    let list = list(question);
     let known: HashMap<String, i64> = rows.bind(scope).bind(&list).fetch_all(tx)?.into_iter().collect();
     let count = |word: &String| known.get(word).copied().unwrap_or(0);
-    Ok(question.words.iter().map(|word| (word.clone(), count(word))).collect())
+    Ok(question.iter().map(|word| (word.clone(), count(word))).collect())
 }
 
 /// Returns a list as the statements of recall take it: each element is a row.
