@@ -141,22 +141,22 @@ impl<'s, 'r, T> Setting<'s, 'r, T> {
 
     /// Takes `default` if the key is absent.
     pub(super) fn or(self, default: T) -> T {
-        let told = (self.show)(&default);
-        self.or_told(default, &told)
+        let words = (self.show)(&default);
+        self.or_told(default, &words)
     }
 
-    /// Takes `default` if the key is absent; `told` describes the default to people.
-    pub(super) fn or_told(self, default: T, told: &str) -> T {
+    /// Takes `default` if the key is absent; `words` describes the default to people.
+    pub(super) fn or_told(self, default: T, words: &str) -> T {
         let usual = (self.show)(&default);
         let shown = self.value.as_ref().map_or_else(|| usual.clone(), &self.show);
-        self.record(told, Some(usual), &shown);
+        self.record(words, Some(usual), &shown);
         self.value.unwrap_or(default)
     }
 
-    /// Lets the key be absent; `told` describes its absence to people.
-    pub(super) fn optional(self, told: &str) -> Option<T> {
+    /// Lets the key be absent; `words` describes its absence to people.
+    pub(super) fn optional(self, words: &str) -> Option<T> {
         let shown = self.value.as_ref().map_or_else(String::new, &self.show);
-        self.record(told, None, &shown);
+        self.record(words, None, &shown);
         self.value
     }
 
@@ -178,10 +178,10 @@ impl<'s, 'r, T> Setting<'s, 'r, T> {
         if needed { self.required(help) } else { self.optional(usual) }
     }
 
-    fn record(&self, told: &str, usual: Option<String>, value: &str) {
+    fn record(&self, words: &str, usual: Option<String>, value: &str) {
         let Self { about, example, .. } = *self;
         let declared =
-            KeyDeclaration { kind: self.kind.clone(), default: told.to_owned(), usual, about, example };
+            KeyDeclaration { kind: self.kind.clone(), default: words.to_owned(), usual, about, example };
         self.section.record(self.key, declared, self.effect, value);
     }
 }
