@@ -1,6 +1,6 @@
 //! `pudu config check`, `pudu config schema` and `pudu config upgrade`.
 //!
-//! Both write their report to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none,
+//! All write to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none,
 //! and the summary only says whether one is set.
 
 use pudu_client::net::scrub;

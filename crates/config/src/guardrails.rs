@@ -52,7 +52,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<GuardrailsConfig>
     );
     let says = section.present().any(|entry| entry.key != "enabled");
     let switch = section.flag("enabled").about("Enables guardrails.");
-    let unsaid = section.entry("enabled").is_none() && !switch.is_spoilt();
+    let unsaid = section.entry("enabled").is_none() && !switch.spoilt;
     let enabled = switch.or(false);
     if says && unsaid {
         section.refuse_here(
@@ -155,7 +155,7 @@ fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowli
 fn http(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<HttpGuardrailSettings> {
     let about = "URL to which each call is posted as JSON; it may be an internal one.";
     let setting = config.url("url").about(about).eg("http://127.0.0.1:9000/judge");
-    let is_spoilt = setting.is_spoilt();
+    let is_spoilt = setting.spoilt;
     let url = setting.optional("none; `use: http` needs one");
     if url.is_none() && !is_spoilt && kind == Some(ProviderKind::Http) && config.is_needed() {
         config.refuse("url", "this is missing or empty", "write the URL to which requests are posted");

@@ -1,13 +1,13 @@
 //! References to models by their names.
 
-use super::{model::ModelConfig, reader::Section, setting::Setting};
+use super::{declare::Setting, model::ModelConfig, reader::Section};
 
 impl<'r> Section<'r> {
     /// Reads the name of one of the models, and refuses any other.
     pub(super) fn model<'s>(&'s self, key: &'s str, models: &[ModelConfig]) -> Setting<'s, 'r, String> {
         let setting = self.text(key);
         let names: Vec<&str> = models.iter().map(|model| model.settings.name.as_str()).collect();
-        if let Some(name) = setting.value()
+        if let Some(name) = &setting.value
             && !names.contains(&name.as_str())
         {
             let help = match names.as_slice() {

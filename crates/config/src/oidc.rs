@@ -3,7 +3,7 @@
 //! Each setting is obeyed or stops the start: an address that leaves this machine without TLS, a client without any
 //! authentication, or an answer that is not bound to its request is refused.
 
-use super::{problem::Problem, reader::Section, setting::Setting};
+use super::{declare::Setting, problem::Problem, reader::Section};
 use indexmap::IndexMap;
 use secrecy::SecretString;
 use url::{Host, Url};
@@ -244,7 +244,7 @@ impl<'r> Section<'r> {
     /// Reads an address to which secrets are sent.
     fn safe_url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
         let url = self.url(key);
-        if self.is_needed() && url.value().is_some_and(|url| !is_safe(url)) {
+        if self.is_needed() && url.value.as_ref().is_some_and(|url| !is_safe(url)) {
             let what = "this leaves the machine without TLS, or names somebody";
             self.note(Problem::error(None, &format!("{}.{key}", self.path), what, HTTPS));
         }

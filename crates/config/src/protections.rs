@@ -44,7 +44,7 @@ fn refuse_if_on(section: &Section<'_>, what: &str, help: &str) {
     section.ignore_rest();
     let says = section.present().any(|entry| entry.key != "enabled");
     let enabled = section.flag("enabled");
-    if enabled.is_spoilt() {
+    if enabled.spoilt {
         return;
     }
     match enabled.foreign() {

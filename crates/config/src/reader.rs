@@ -7,7 +7,7 @@
 //! errors at the end. The types of values live in `setting.rs`.
 
 use super::{
-    declare::Declaration,
+    declare::KeyDeclaration,
     env::{self, Env},
     problem::{Pos, Problem, join},
     raw::{MappingEntry, Node, NodeValue},
@@ -57,7 +57,7 @@ pub(super) struct Key {
     /// Its path with `[]` for a place in a list and the platform for an account.
     pub(super) pattern: String,
     /// Its declaration.
-    pub(super) declared: Declaration,
+    pub(super) declared: KeyDeclaration,
     /// Its other names.
     pub(super) aliases: Vec<&'static str>,
     /// When a change counts.
@@ -329,7 +329,7 @@ impl<'r> Section<'r> {
     }
 
     /// Records the key that was asked for, and a fingerprint of its effective value.
-    pub(super) fn record(&self, key: &str, declared: Declaration, effect: Effect, value: &str) {
+    pub(super) fn record(&self, key: &str, declared: KeyDeclaration, effect: Effect, value: &str) {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
         let asked = Key {

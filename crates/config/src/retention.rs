@@ -1,6 +1,6 @@
 //! Retention of the data of chats: maximum age and size.
 
-use super::{quantity::NumberUnit, reader::Section, setting::Setting};
+use super::{declare::Setting, quantity::NumberUnit, reader::Section};
 use pudu_client::{MemoryRetention, Retention, RetentionLimits};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
 impl<T: Default + PartialEq> Setting<'_, '_, T> {
     /// Takes a limit, none if it is 0. That of one bot has the common one as its default.
     fn limit(self, usual: Option<T>, is_own: bool) -> Option<T> {
-        let (usual, told) = (usual.unwrap_or_default(), format!("`retention.{}`", self.key()));
+        let (usual, told) = (usual.unwrap_or_default(), format!("`retention.{}`", self.key));
         let limit = if is_own { self.or_told(usual, &told) } else { self.or(usual) };
         Some(limit).filter(|limit| *limit != T::default())
     }

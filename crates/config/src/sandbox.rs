@@ -199,7 +199,7 @@ fn domains(section: &Section<'_>, network: Network) -> Vec<Domain> {
     let about = "Domains for `network: proxy`: example.org, *.example.org for all its subdomains, example.org:8443 for a \
                  non-standard port.";
     let setting = section.list("allowed_domains", "domains", one).about(about);
-    let spoilt = setting.is_spoilt();
+    let spoilt = setting.spoilt;
     let domains = setting.or_told(Vec::new(), "none");
     match (network, domains.is_empty()) {
         (Network::Proxy, true) if !spoilt => {

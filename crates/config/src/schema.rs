@@ -1,10 +1,10 @@
 //! The JSON schema of the file, for editors.
 //!
-//! It is made of what a reading asks for, so it has no list of keys of its own. A value may always be the name of a
-//! variable or nothing.
+//! It is made of the keys that a reading asks for, and has no list of keys of its own. A value may always be the name
+//! of a variable, or nothing.
 
 use super::{
-    declare::{Declaration, ValueKind},
+    declare::{KeyDeclaration, ValueKind},
     problem::join,
     raw,
     reader::{Effect, Key, Log},
@@ -114,7 +114,7 @@ fn types(path: &str, usual: &[&'static str]) -> Vec<&'static str> {
     usual.iter().copied().chain(also).chain(["null"]).collect()
 }
 
-fn described(path: &str, declared: &Declaration, effect: Effect) -> Json {
+fn described(path: &str, declared: &KeyDeclaration, effect: Effect) -> Json {
     let effect = match effect {
         Effect::Restart => " A change needs a restart.",
         Effect::Reconnect => " A change reconnects the bot.",

@@ -4,11 +4,11 @@
 //! it. Empty text is the same as nothing. The value of a variable is never shown.
 
 use super::{
-    declare::{Declaration, ValueKind},
+    declare::{Setting, ValueKind},
     problem::{Problem, join, nearest},
     quantity::{self, NumberUnit},
     raw::{Node, NodeValue},
-    reader::{Effect, Section, describe, kind},
+    reader::{Section, describe, kind},
 };
 use jiff::tz::TimeZone;
 use pudu_client::net::scrub;
@@ -17,102 +17,6 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 use url::Url;
-
-/// Writes a value as a person would type it.
-type ShowValue<T> = Box<dyn Fn(&T) -> String>;
-
-/// One key's value, before its default is applied.
-#[must_use]
-pub(super) struct Setting<'s, 'r, T> {
-    section: &'s Section<'r>,
-    key: &'s str,
-    kind: ValueKind,
-    show: ShowValue<T>,
-    value: Option<T>,
-    /// Whether there was a value that could not be used, which is reported already.
-    spoilt: bool,
-    about: &'static str,
-    example: Option<&'static str>,
-    effect: Effect,
-}
-
-impl<T> Setting<'_, '_, T> {
-    /// Says the sentence of the key.
-    pub(super) fn about(self, about: &'static str) -> Self {
-        Self { about: about.trim_start(), ..self }
-    }
-
-    /// Gives an example in YAML.
-    pub(super) fn eg(self, example: &'static str) -> Self {
-        Self { example: Some(example), ..self }
-    }
-
-    /// Says when a change applies, where that is not as in the rest of the walk.
-    pub(super) fn applies(self, effect: Effect) -> Self {
-        Self { effect, ..self }
-    }
-
-    /// Returns the key.
-    pub(super) fn key(&self) -> &str {
-        self.key
-    }
-
-    /// Returns the value that the file sets.
-    pub(super) fn value(&self) -> Option<&T> {
-        self.value.as_ref()
-    }
-
-    /// Returns whether there is a value that cannot be used, which is reported already.
-    pub(super) fn is_spoilt(&self) -> bool {
-        self.spoilt
-    }
-
-    /// Takes `default` if the key is absent.
-    pub(super) fn or(self, default: T) -> T {
-        let told = (self.show)(&default);
-        self.or_told(default, &told)
-    }
-
-    /// Takes `default` if the key is absent; `told` describes the default to people.
-    pub(super) fn or_told(self, default: T, told: &str) -> T {
-        let usual = (self.show)(&default);
-        let shown = self.value.as_ref().map_or_else(|| usual.clone(), &self.show);
-        self.record(told, Some(usual), &shown);
-        self.value.unwrap_or(default)
-    }
-
-    /// Lets the key be absent; `told` describes its absence to people.
-    pub(super) fn optional(self, told: &str) -> Option<T> {
-        let shown = self.value.as_ref().map_or_else(String::new, &self.show);
-        self.record(told, None, &shown);
-        self.value
-    }
-
-    /// Takes the value without recording its key as one of pudu's own, so that no text advises people to write it.
-    pub(super) fn foreign(self) -> Option<T> {
-        self.value
-    }
-
-    /// Requires the value, where the section has an effect.
-    pub(super) fn required(self, help: &str) -> Option<T> {
-        if self.value.is_none() && !self.spoilt && self.section.is_needed() {
-            self.section.refuse(self.key, "this is missing or empty", help);
-        }
-        self.optional("required")
-    }
-
-    /// Requires the value on a condition; `usual` describes its absence otherwise.
-    pub(super) fn required_if(self, needed: bool, help: &str, usual: &str) -> Option<T> {
-        if needed { self.required(help) } else { self.optional(usual) }
-    }
-
-    fn record(&self, told: &str, usual: Option<String>, value: &str) {
-        let Self { about, example, .. } = *self;
-        let declared =
-            Declaration { kind: self.kind.clone(), default: told.to_owned(), usual, about, example };
-        self.section.record(self.key, declared, self.effect, value);
-    }
-}
 
 impl<'r> Section<'r> {
     /// Reads text.
@@ -194,7 +98,7 @@ impl<'r> Section<'r> {
         let millis = unit.millis();
         let Setting { kind, value, spoilt, .. } = self.amount(key, unit, range);
         let show = move |time: &Duration| (time.as_millis() / u128::from(millis)).to_string();
-        self.setting(key, kind, show, value.map(|count| Duration::from_millis(count * millis)), spoilt)
+        Setting::new(self, key, kind, show, value.map(|count| Duration::from_millis(count * millis)), spoilt)
     }
 
     /// Reads any number.
@@ -347,7 +251,7 @@ impl<'r> Section<'r> {
             }
         }
         let show = |items: &Vec<T>| items.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
-        self.setting(key, ValueKind::List(kind), show, entry.map(|_| items), spoilt)
+        Setting::new(self, key, ValueKind::List(kind), show, entry.map(|_| items), spoilt)
     }
 
     /// Reads a list of plain names.
@@ -375,7 +279,7 @@ impl<'r> Section<'r> {
             None => None,
         });
         let spoilt = entry.is_some() && value.is_none();
-        self.setting(key, ValueKind::Mapping, show, value, spoilt)
+        Setting::new(self, key, ValueKind::Mapping, show, value, spoilt)
     }
 
     /// Returns those of the keys that are there, as JSON.
@@ -431,19 +335,7 @@ impl<'r> Section<'r> {
                 }
             },
         };
-        self.setting(key, expected, show, value, spoilt)
-    }
-
-    fn setting<'s, T>(
-        &'s self,
-        key: &'s str,
-        kind: ValueKind,
-        show: impl Fn(&T) -> String + 'static,
-        value: Option<T>,
-        spoilt: bool,
-    ) -> Setting<'s, 'r, T> {
-        let (show, effect) = (Box::new(show), self.effect());
-        Setting { section: self, key, kind, show, value, spoilt, about: "", example: None, effect }
+        Setting::new(self, key, expected, show, value, spoilt)
     }
 
     /// Returns the value with a variable's text in place of its name.

@@ -3,9 +3,9 @@
 use super::{
     approvals,
     budgets::{self, TokenBudgetConfig},
+    declare::Setting,
     model::ModelConfig,
     reader::Section,
-    setting::Setting,
 };
 use pudu_client::{
     harness::{RunBounds, subagent},

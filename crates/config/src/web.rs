@@ -115,7 +115,7 @@ fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env
     let about =
         "For web tools: API key; without it pudu reads the provider's own variable, such as TAVILY_API_KEY.";
     let setting = section.secret("api_key").about(about).eg("$TAVILY_API_KEY");
-    let spoilt = setting.is_spoilt();
+    let spoilt = setting.spoilt;
     let written = setting.optional("the provider's variable");
     let (name, needed) = variable(provider)?;
     let key = written.or_else(|| env.first(&[name]).map(|(_, key)| SecretString::from(key)));

@@ -13,7 +13,7 @@ pub(super) fn api_key(
 ) -> Option<SecretString> {
     let about = "API key; without it pudu reads the provider's own variable, such as OPENAI_API_KEY.";
     let setting = section.secret_or_placeholder("api_key").about(about).eg("$OPENAI_API_KEY");
-    let spoilt = setting.is_spoilt();
+    let spoilt = setting.spoilt;
     let written = setting.optional("the provider's variable");
     if let (None, false, Some(name)) = (&written, spoilt, section.variable("api_key")) {
         let help = format!("set {name}; a server that wants no key needs no `api_key` here");

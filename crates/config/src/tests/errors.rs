@@ -492,10 +492,8 @@ fn sandboxes_elsewhere_that_cannot_be_made_so_are_refused_with_the_place() {
     let aio = |rest: &str| format!("{{use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"{rest}}}");
     check(&aio(", provisioner_url: nowhere"), &["error: sandbox.provisioner_url", "https://"]);
     check(&aio(", provisioner_url: \"http://a:b@c\""), &["ends up in logs", "provisioner_api_key"]);
-    check(
-        &aio(", provisioner_url: \"http://c\", provisioner_api_key: $GONE"),
-        &["provisioner_api_key", "GONE"],
-    );
+    let gone = aio(", provisioner_url: \"http://c\", provisioner_api_key: $GONE");
+    check(&gone, &["provisioner_api_key", "GONE"]);
     check(&aio(", provisioner_url: \"http://c\", network: none"), &["warning: sandbox.network", "decides"]);
     let pods = |rest: &str| format!("{{use: \"pudu.sandbox:KubernetesProvider\"{rest}}}");
     check(&pods(""), &["error: sandbox.kubernetes", "home: claim NAME", "home: host PATH"]);
