@@ -53,13 +53,18 @@ enum End {
 
 /// Runs a seed.
 pub fn simulate(seed: u64) -> Outcome {
+    simulate_with(seed, false)
+}
+
+/// Runs a seed. `confirms_early` breaks a guarantee: each update is confirmed to the platform before it is stored.
+pub fn simulate_with(seed: u64, confirms_early: bool) -> Outcome {
     prepare();
-    let work = move || simulate_here(seed);
+    let work = move || simulate_here(seed, confirms_early);
     let ended = thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join();
     ended.unwrap_or_else(|_| Outcome { seed, failure: Some("a panic".to_owned()), ..Outcome::default() })
 }
 
-fn simulate_here(seed: u64) -> Outcome {
+fn simulate_here(seed: u64, confirms_early: bool) -> Outcome {
     fastrand::seed(seed);
     let dir = folder();
     let (telegram, model) = (Telegram::in_memory(Options { seed, ..Options::default() }), Model::in_memory());
@@ -70,6 +75,7 @@ fn simulate_here(seed: u64) -> Outcome {
     net::simulate(network::answer);
     SecretScope::default().enter();
     with(|world| {
+        world.confirms_early = confirms_early;
         world.faults.rate = [0, 0, 20, 60, 150][world.random.usize(..5)];
         world.crashes = [0, 0, 1, 2, 5][world.random.usize(..5)];
     });
@@ -202,7 +208,7 @@ fn prepare() {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let (stop, stops) = mpsc::channel(1);
-                let greet = move |_: &Greeting| drop(stop.try_send(()).ok());
+                let greet = move |_: &Greeting| _ = stop.try_send(());
                 Box::pin(run::run(start, loaded, greet, stops)).await.unwrap();
             });
         };

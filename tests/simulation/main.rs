@@ -11,7 +11,7 @@ mod network;
 mod story;
 mod world;
 
-use life::simulate;
+use life::{simulate, simulate_with};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -67,6 +67,18 @@ fn a_seed_gives_the_same_events_each_time() {
             one.print_difference(&two);
         }
         assert_eq!(one.hash, two.hash, "seed {seed}");
+    }
+}
+
+/// Seeds that crash between the confirmation of an update and its storage.
+const EARLY: &[u64] = &[10, 27];
+
+#[test]
+fn a_message_that_is_confirmed_before_it_is_stored_is_missed() {
+    for seed in number("PUDU_SIM_EARLY").map_or(EARLY.to_vec(), |seeds| (0..seeds).collect()) {
+        let why = simulate_with(seed, true).failure.unwrap_or_default();
+        println!("seed {seed}: {why}");
+        assert!(number("PUDU_SIM_EARLY").is_some() || why.contains("have no answer"), "seed {seed}: {why:?}");
     }
 }
 

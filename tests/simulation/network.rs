@@ -45,7 +45,10 @@ async fn exchange(request: Request) -> Result<Response, reqwest::Error> {
     let text = described(&request);
     let Plan { fault, there, back } = with(|world| {
         let plan = world.faults.plan(&mut world.random);
-        world.note(format!("call {name} {text}{}", plan.fault.map_or(String::new(), |fault| format!(" {fault:?}"))));
+        world.note(format!(
+            "call {name} {text}{}",
+            plan.fault.map_or(String::new(), |fault| format!(" {fault:?}"))
+        ));
         plan
     });
     pause(there).await;
@@ -64,6 +67,10 @@ async fn exchange(request: Request) -> Result<Response, reqwest::Error> {
         false => telegram.answer(request).await,
     };
     let response = response.unwrap();
+    if name == "GetUpdates" && with(|world| world.confirms_early) {
+        let next = telegram.last_update().map_or(0, |update| update.0 + 1);
+        telegram.call("getUpdates", serde_json::json!({"offset": next, "timeout": 0})).await;
+    }
     alive(&format!("answer {name} {}", response.status().as_u16())).await;
     pause(back).await;
     match fault {
@@ -105,7 +112,8 @@ fn described(request: &Request) -> String {
 
 /// Returns a refusal in the form of the platform, which the model's client reads as well.
 fn refused(status: u16, wait: u64) -> Response {
-    let parameters = if wait > 0 { serde_json::json!({"retry_after": wait}) } else { serde_json::Value::Null };
+    let parameters =
+        if wait > 0 { serde_json::json!({"retry_after": wait}) } else { serde_json::Value::Null };
     let body = serde_json::json!({
         "ok": false, "error_code": status, "description": "simulated", "parameters": parameters,
         "error": {"message": "simulated"},

@@ -36,6 +36,8 @@ pub struct World {
     before: Duration,
     /// Begin of the current life of the daemon.
     began: Option<Instant>,
+    /// Whether each update is confirmed before the daemon stores it.
+    pub confirms_early: bool,
     /// Number of crashes that are still planned.
     pub crashes: u32,
     /// Number of events until the daemon crashes.
@@ -60,6 +62,7 @@ impl World {
             hash: DefaultHasher::new(),
             before: Duration::ZERO,
             began: None,
+            confirms_early: false,
             crashes: 0,
             crash_in: None,
             is_dead: false,
