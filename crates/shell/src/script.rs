@@ -97,7 +97,7 @@ impl ScriptReader {
         self.note_if(skipped && level.command.redirected, "a keyword behind an arrow");
     }
 
-    /// Goes on in the next line, and notes a line break that may be more than a blank.
+    /// Continues in the next line, and notes a line break that may be more than a blank.
     fn next_line(&mut self) {
         let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
         let is_blank =

@@ -76,7 +76,7 @@ impl ShellWord {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
-    /// Creates the word of a process that stands for a file.
+    /// Creates the word of a process substitution.
     pub(crate) fn process(inner: Vec<ParsedCommand>) -> Self {
         Self { inner, opened_at: Some(0), is_split: true, ..Self::new("/dev/fd/63") }
     }
@@ -173,14 +173,14 @@ impl ScriptReader {
         Some(c)
     }
 
-    /// Goes on past a sign if it is the next one.
+    /// Skips a sign if it is the next one.
     pub(crate) fn skip_sign(&mut self, sign: &str) -> bool {
         let found = sign.chars().enumerate().all(|(by, c)| self.peek_at(by) == Some(c));
         self.at += if found { sign.len() } else { 0 };
         found
     }
 
-    /// Goes on past the characters that fit, and returns them.
+    /// Skips the characters that fit, and returns them.
     pub(crate) fn eat_while(&mut self, fits: impl Fn(char) -> bool) -> String {
         let eaten: String = self.chars.iter().skip(self.at).copied().take_while(|c| fits(*c)).collect();
         self.at += eaten.chars().count();
@@ -192,7 +192,7 @@ impl ScriptReader {
         self.chars.get(start..self.at).unwrap_or_default().iter().collect()
     }
 
-    /// Returns whether a process that stands for a file begins here.
+    /// Returns whether a process substitution begins here.
     pub(crate) fn at_process(&self) -> bool {
         matches!((self.peek(), self.peek_at(1)), (Some('<' | '>'), Some('(')))
     }
