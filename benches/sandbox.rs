@@ -47,7 +47,7 @@ async fn measure() {
 /// The command says when it is there by the machine's own clock, which both share.
 async fn once(sandbox: &dyn Sandbox) -> (Duration, Duration) {
     let script = "echo $EPOCHREALTIME".to_owned();
-    let command = ShellCommand { script, timeout: Duration::from_secs(20) };
+    let command = ShellCommand::new(script, Duration::from_secs(20));
     let (wall, begin) = (std::time::SystemTime::now(), Instant::now());
     let done = sandbox.exec(&command).await.unwrap();
     let whole = begin.elapsed();

@@ -9,7 +9,6 @@ mod catch_up;
 mod error;
 mod exchange;
 mod files;
-mod locks;
 mod token;
 
 pub(crate) use cache::Cache;
@@ -17,5 +16,5 @@ pub(crate) use catch_up::{CatchUp, IntakeError, read_missed};
 pub(crate) use error::{CallError, DEFAULT_WAIT, ErrorCase, NoCase, PlatformCase, describe};
 pub(crate) use exchange::{AccountTransport, CallEffect, RawResponse, below, below_escaped, exchange, send};
 pub(crate) use files::{OutgoingFile, begin_fetch, check_size, fetch, save, transfer_timeout};
-pub(crate) use locks::{KeyedLock, KeyedLocks};
+pub(crate) use pudu_kit::locks::{KeyedLock, KeyedLocks};
 pub(crate) use token::{IssuedToken, TokenCache};

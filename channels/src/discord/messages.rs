@@ -266,7 +266,7 @@ impl PlatformMessages for DiscordMessages {
     }
 
     async fn lock_chat(&self) -> Option<KeyedLock> {
-        self.state.locks.lock(&self.channel().to_owned()).await
+        Some(self.state.locks.lock(&self.channel().to_owned()).await)
     }
 
     async fn dedup_key(

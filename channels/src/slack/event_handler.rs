@@ -68,7 +68,7 @@ impl SlackEventHandler {
             // A button is ours and waits for no other message.
             let typed = source == Source::Command;
             let chat = inbound.address.chat.clone();
-            let turn = async { if typed { self.order.lock(&chat).await } else { None } };
+            let turn = async { if typed { Some(self.order.lock(&chat).await) } else { None } };
             let (_turn, inbound) = tokio::join!(turn, self.with_sender_name(inbound));
             sink.accept(inbound).await?;
         }

@@ -328,7 +328,7 @@ impl PlatformMessages for SlackMessages {
     async fn lock_chat(&self) -> Option<KeyedLock> {
         // Only in threads a message is taken for ours because no record knows it.
         self.thread.as_ref()?;
-        self.state.locks.lock(&self.place()).await
+        Some(self.state.locks.lock(&self.place()).await)
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {

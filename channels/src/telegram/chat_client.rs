@@ -51,7 +51,7 @@ impl TelegramChatClient {
 
     /// Waits for the turn to send.
     pub(super) async fn lock_chat(&self) -> Option<KeyedLock> {
-        self.state.chats.locks.lock(&self.chat).await
+        Some(self.state.chats.locks.lock(&self.chat).await)
     }
 
     /// Returns the newest message that was seen in the chat's sequence.

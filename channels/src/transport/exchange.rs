@@ -4,6 +4,7 @@
 use super::{CallError, error::ErrorCase};
 use crate::{lenient::from_bytes, recovery::Recovery};
 use pudu_net::{
+    read_body,
     reqwest::{Client, Method, RequestBuilder, Response, header::HeaderMap},
     retry,
 };
@@ -118,13 +119,8 @@ impl RawResponse {
         max_bytes: usize,
     ) -> Result<Self, CallError<C>> {
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(CallError::of_client)? {
-            if body.len() + chunk.len() > max_bytes {
-                return Err(CallError::Unknown("the answer is too large".to_owned()));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let too_large = |_| CallError::Unknown("the answer is too large".to_owned());
+        let body = read_body(response, max_bytes, CallError::of_client, too_large).await?;
         Ok(Self { status, headers, body })
     }
 

@@ -9,7 +9,6 @@ mod approval;
 mod budget;
 mod context;
 mod cut;
-pub mod danger;
 mod digest;
 mod event;
 mod failure;

@@ -83,17 +83,6 @@ pub trait Sandbox: Send + Sync {
     /// Runs a shell command. Dropping the future kills everything that it started.
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 
-    /// Like `exec`, with variables of this one command besides those of the sandbox. Where a sandbox has no better way,
-    /// they are written before the script.
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        let command = command.with(variables);
-        Box::pin(async move { self.exec(&command).await })
-    }
-
     /// Reads a whole file of at most `limit` bytes.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>>;
 
@@ -133,17 +122,24 @@ pub struct ShellCommand {
     pub script: String,
     /// After this long everything is killed.
     pub timeout: Duration,
+    /// Variables of this one command, besides those of the sandbox.
+    pub variables: Vec<Variable>,
 }
 
 impl ShellCommand {
-    /// Returns the command with variables before its script.
+    /// Creates a command without variables of its own.
     #[must_use]
-    pub fn with(&self, variables: &[Variable]) -> Self {
+    pub fn new(script: String, timeout: Duration) -> Self {
+        Self { script, timeout, variables: Vec::new() }
+    }
+
+    /// Returns the command with its variables before its script, for sandboxes that have no better way.
+    #[must_use]
+    pub fn exported(&self) -> Self {
         let line = |variable: &Variable| {
             format!("export {}='{}'; ", variable.name, variable.value.replace('\'', r"'\''"))
         };
-        let script = variables.iter().map(line).collect::<String>() + &self.script;
-        Self { script, timeout: self.timeout }
+        Self::new(self.variables.iter().map(line).collect::<String>() + &self.script, self.timeout)
     }
 }
 

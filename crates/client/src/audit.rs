@@ -4,7 +4,6 @@
 use crate::{Asker, now};
 use pudu_base::{
     BoxFuture, DirEntry, Exec, Killed, RunId, Sandbox, SandboxError, ShellCommand, ThreadId, ToolError,
-    Variable,
 };
 use pudu_store::{ABANDONED, AuditEntry, AuditEntryId, Db, STOPPED, StoreError};
 use std::sync::Arc;
@@ -138,22 +137,14 @@ pub(crate) struct Audited {
 
 impl Sandbox for Audited {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        self.exec_with(command, &[])
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
-            let names: Vec<&str> = variables.iter().map(|variable| variable.name.as_str()).collect();
+            let names: Vec<&str> = command.variables.iter().map(|variable| variable.name.as_str()).collect();
             let detail = match names.as_slice() {
                 [] => command.script.clone(),
                 names => format!("{}\n[with secrets: {}]", command.script, names.join(", ")),
             };
             let entry = self.audit_log.begin("exec", &detail).await?;
-            let done = self.sandbox.exec_with(command, variables).await;
+            let done = self.sandbox.exec(command).await;
             self.audit_log.end(entry, done.as_ref().ok().and_then(code)).await;
             done
         })

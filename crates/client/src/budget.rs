@@ -12,7 +12,10 @@ pub(crate) use hints::BudgetHints;
 pub(crate) use meter::{Meter, too_small};
 pub(crate) use metered::metered;
 
-use crate::{Client, ModelPrice};
+use crate::{
+    Client, ModelPrice,
+    setup::{KnownModel, named_model},
+};
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, ShortBudget, UsedBudget, UserId};
 use pudu_store::{BudgetLimit, BudgetStanding, BudgetUnit, Db, Spender, SpendingShare, StoreError, now};
@@ -61,13 +64,21 @@ pub struct CheaperModel {
 
 /// The rules, with the model that replaces others, and the prices of all.
 #[derive(Default)]
-pub(crate) struct BudgetSetup {
+pub struct BudgetSetup {
     pub(crate) rules: BudgetRules,
     pub(crate) cheaper: Option<Arc<dyn Model>>,
     pub(crate) prices: BTreeMap<String, ModelPrice>,
 }
 
 impl BudgetSetup {
+    /// Makes the budgets of these models.
+    #[must_use]
+    pub fn new(rules: BudgetRules, models: &[KnownModel]) -> Self {
+        let cheaper = named_model(models, rules.cheaper.as_ref().map(|cheaper| cheaper.name.as_str()));
+        let priced = models.iter().filter_map(|(info, _)| Some((info.name.clone(), info.price.clone()?)));
+        Self { cheaper, prices: priced.collect(), rules }
+    }
+
     /// Returns the price of a model, if it has one.
     fn price(&self, model: &str) -> Option<&ModelPrice> {
         self.prices.get(model)

@@ -4,7 +4,7 @@
 use crate::changes::ChangeRecorder;
 use pudu_base::{
     BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ShownFolder,
-    ThreadFolder, Variable,
+    ThreadFolder,
 };
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -74,18 +74,10 @@ fn prelude(person: &str) -> Option<String> {
 
 impl Sandbox for LazySandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        self.exec_with(command, &[])
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
             let script = format!("{}{}", self.prelude, command.script);
-            let command = ShellCommand { script, timeout: command.timeout };
-            self.place_to_write().await?.exec_with(&command, variables).await
+            let command = ShellCommand { script, ..command.clone() };
+            self.place_to_write().await?.exec(&command).await
         })
     }
 

@@ -57,11 +57,11 @@ pub use pudu_tools as tools;
 pub use approvals::PendingApprovals;
 pub use assist::{AssistError, AssistFor};
 pub use audit::killed;
-pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetState, CheaperModel};
+pub use budget::{BudgetNotice, BudgetRule, BudgetRules, BudgetSetup, BudgetState, CheaperModel};
 pub use control::Control;
 pub use explain::AgentExplanation;
 pub use follow::{FrameStream, StreamRequest};
-pub use memory::{Memories, MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
+pub use memory::{Memories, MemoryMode, MemoryOf, MemoryRules, MemorySetup, MemoryTrouble};
 pub use person::{ExportedPerson, ForgottenPerson, PersonData, PersonError};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
@@ -71,12 +71,14 @@ pub use run_end::{MissingSecret, RunEnd};
 pub use run_registry::{LiveRun, ThreadPlace};
 pub use runs::{ClientRun, MAX_RESUMES, Multitask, SubmitError, UnfinishedRun};
 pub use secrets::{RunSecrets, SecretError, SecretStore};
-pub use setup::{AgentSetup, ModelInfo, SkillEvolution, SkillRules, ThinkingSupport, ToolGroups};
+pub use setup::{
+    AgentSetup, KnownModel, ModelInfo, SkillEvolution, SkillRules, ThinkingSupport, ToolGroups, named_model,
+};
 pub use storage::{
     AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage,
 };
 pub use task::{Asker, Authoring, RunFeatures, RunTask};
-pub use title::TitleRules;
+pub use title::{TitleRules, TitleSetup};
 pub use vision::BlindModel;
 
 use agents::Agents;

@@ -12,6 +12,5 @@ pub(crate) mod tools;
 
 pub(crate) use files::IndexedMemories;
 pub use files::Memories;
-pub(crate) use rules::MemorySetup;
-pub use rules::{MemoryMode, MemoryOf, MemoryRules, MemoryTrouble};
+pub use rules::{MemoryMode, MemoryOf, MemoryRules, MemorySetup, MemoryTrouble};
 pub(crate) use settings::settings;

@@ -12,6 +12,7 @@ pub use export::ExportedPerson;
 pub use forget::ForgottenPerson;
 
 use crate::secrets::{SecretError, SecretStore};
+use pudu_kit::blocking;
 use pudu_memory::{MemoryError, MemoryOptions, MemoryStore};
 use pudu_sandbox::Folders;
 use pudu_store::{Db, StoreError};
@@ -72,6 +73,6 @@ impl PersonData {
         work: impl FnOnce(&Self) -> Result<T, PersonError> + Send + 'static,
     ) -> Result<T, PersonError> {
         let own = self.clone();
-        tokio::task::spawn_blocking(move || work(&own)).await.map_err(|_| PersonError::Broken)?
+        blocking(move || work(&own), |_| PersonError::Broken).await
     }
 }

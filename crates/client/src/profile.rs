@@ -3,10 +3,11 @@
 
 use crate::Client;
 use pudu_base::{MessageId, UserId};
+use pudu_kit::{blocking, file};
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::{self, DirBuilder, File},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::DirBuilderExt,
     path::Path,
 };
 
@@ -21,9 +22,7 @@ impl Client {
     /// When its file cannot be read.
     pub async fn profile(&self, user: &UserId) -> io::Result<Option<String>> {
         let path = self.0.folders.user(user).join(FILE);
-        pudu_kit::blocking::run(move || read(&path))
-            .await
-            .unwrap_or_else(|error| Err(io::Error::other(error)))
+        blocking(move || read(&path), io::Error::other).await
     }
 
     /// Stores or removes the profile of a user.
@@ -32,14 +31,14 @@ impl Client {
     /// When its file cannot be written; the profile is then unchanged.
     pub async fn set_profile(&self, user: &UserId, profile: Option<String>) -> io::Result<()> {
         let folder = self.0.folders.user(user);
-        let work = pudu_kit::blocking::run(move || match profile {
+        let work = move || match profile {
             Some(text) => write(&folder, &text),
             None => match fs::remove_file(folder.join(FILE)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             },
-        });
-        work.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        };
+        blocking(work, io::Error::other).await
     }
 }
 
@@ -52,16 +51,8 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Writes to a temporary file and renames it, so that no reader sees a part of the text.
 fn write(folder: &Path, text: &str) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let beside = folder.join(format!(".{FILE}.{}.part", MessageId::fresh()));
-    let put = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, folder.join(FILE))?;
-        File::open(folder)?.sync_all()
-    };
-    put().inspect_err(|_| drop(fs::remove_file(&beside)))
+    file::replace(&folder.join(FILE), &beside, text.as_bytes(), 0o600)
 }

@@ -4,12 +4,13 @@ use crate::{Control, RunEnd};
 use futures_util::FutureExt;
 use pudu_base::{BoxFuture, RunId, Seq, ThreadId, ThreadState};
 use pudu_harness::Replay;
+use pudu_kit::locks::{KeyedLock, KeyedLocks};
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
-use tokio::{sync::OwnedMutexGuard, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Time for which an ended run can be read.
@@ -21,7 +22,7 @@ const MAX_ENDED: usize = 1024;
 #[derive(Default)]
 pub(crate) struct RunRegistry {
     runs: Mutex<RegisteredRuns>,
-    threads: Mutex<HashMap<ThreadId, Weak<tokio::sync::Mutex<()>>>>,
+    threads: KeyedLocks<ThreadId>,
 }
 
 /// A run that works or waits to.
@@ -85,7 +86,7 @@ impl RegisteredRuns {
 }
 
 /// The right to work on a thread.
-pub(crate) type ThreadSlot = OwnedMutexGuard<()>;
+pub(crate) type ThreadSlot = KeyedLock;
 
 /// A place in the queue for a thread, of a run that is not ready to start yet. Dropping it lets the next run take the
 /// place.
@@ -131,11 +132,7 @@ impl RunRegistry {
 
     /// Returns the caller's turn on a thread: earlier callers come first.
     pub(crate) fn queue(&self, thread: &ThreadId) -> impl Future<Output = ThreadSlot> + Send + use<> {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let lock = threads.get(thread).and_then(Weak::upgrade).unwrap_or_default();
-        threads.insert(thread.clone(), Arc::downgrade(&lock));
-        drop(threads);
-        let mut turn = Box::pin(lock.lock_owned());
+        let mut turn = Box::pin(self.threads.mutex(thread).lock_owned());
         // Polling once reserves a place in the queue.
         let ready = turn.as_mut().now_or_never();
         async move {
@@ -193,9 +190,7 @@ impl RunRegistry {
         runs.ended.shrink_to_fit();
         runs.endings.shrink_to_fit();
         drop(runs);
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|_, lock| lock.strong_count() > 0);
-        threads.shrink_to_fit();
+        self.threads.forget_unused();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, RegisteredRuns> {
@@ -256,7 +251,7 @@ mod tests {
         drop(two.await);
         drop(three.await);
         runs.trim();
-        assert!(runs.threads.lock().unwrap().is_empty());
+        assert_eq!(runs.threads.forget_unused(), 0);
     }
 
     #[test]

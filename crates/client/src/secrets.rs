@@ -5,6 +5,7 @@
 //! secret.
 
 use pudu_base::{SecretSource, UserId, Variable, is_secret_name};
+use pudu_kit::file;
 use pudu_net::scrub::SecretWords;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Read},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -254,11 +255,7 @@ fn lock(folder: &Path) -> Result<File, SecretError> {
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let part = path.with_file_name(format!(".{FILE}.part"));
     fs::remove_file(&part).ok();
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&part, path)?;
-    File::open(path.parent().unwrap_or(path))?.sync_all()
+    file::replace(path, &part, text, 0o600)
 }
 
 /// Secrets that come with the request for a run. Their values reach neither the log nor the store.

@@ -1,20 +1,19 @@
 //! Setup of runs, from the current configuration.
 
 use crate::{
-    BudgetRules, MemoryRules, ModelPrice,
+    BudgetRules, ModelPrice,
     budget::BudgetSetup,
     memory::MemorySetup,
     moderation::Moderator,
     results::FOLDER,
     title::{TitleRules, TitleSetup},
 };
-use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
+use pudu_base::{Model, SandboxProvider, Tool};
 use pudu_documents::{Converter, DocumentLimits};
 use pudu_guardrails::Guards;
 use pudu_harness::{
-    ApprovalPolicy, ContextRules, ContextSetup, LoopRules, PromptMount, ResultRules, RunBounds, ToolCatalog,
-    ToolProgressRules, Toolbox,
-    subagent::{Kinds, SubagentKind},
+    ApprovalPolicy, ContextSetup, LoopRules, PromptMount, ResultRules, RunBounds, ToolCatalog,
+    ToolProgressRules, Toolbox, subagent::Kinds,
 };
 use pudu_langgraph::model::ListedModel;
 use std::{
@@ -25,27 +24,58 @@ use std::{
 
 /// Setup of runs: models, tools and rules.
 pub struct AgentSetup {
-    pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
-    pub(crate) tools: Toolbox,
-    pub(crate) groups: ToolGroups,
-    pub(crate) deferred: Arc<ToolCatalog>,
-    pub(crate) bounds: RunBounds,
-    pub(crate) loops: Option<Arc<LoopRules>>,
-    pub(crate) progress: Option<Arc<ToolProgressRules>>,
-    pub(crate) mounts: Vec<PromptMount>,
-    pub(crate) sandboxes: Arc<dyn SandboxProvider>,
-    pub(crate) subagents: Option<Kinds>,
-    pub(crate) policy: Arc<ApprovalPolicy>,
-    pub(crate) guardrails: Option<Guards>,
-    pub(crate) patience: Duration,
-    pub(crate) results: Arc<ResultRules>,
-    pub(crate) results_folder: Arc<str>,
-    pub(crate) context: ContextSetup,
-    pub(crate) documents: Converter,
-    pub(crate) titles: Option<TitleSetup>,
-    pub(crate) memory: Option<MemorySetup>,
-    pub(crate) budgets: Arc<BudgetSetup>,
-    pub(crate) skills: SkillRules,
+    /// The models. The first is the default.
+    pub models: Vec<KnownModel>,
+    /// The tools.
+    pub tools: Toolbox,
+    /// The groups of tools.
+    pub groups: ToolGroups,
+    /// Tools that the model gets by name only, and searches for when needed.
+    pub deferred: Arc<ToolCatalog>,
+    /// The limits of a run.
+    pub bounds: RunBounds,
+    /// The rules that end a run that repeats itself; never ended if `None`.
+    pub loops: Option<Arc<LoopRules>>,
+    /// The rules that report and close a tool without new results; never closed if `None`.
+    pub progress: Option<Arc<ToolProgressRules>>,
+    /// Folders that the prompt lists besides the agent's own.
+    pub mounts: Vec<PromptMount>,
+    /// The sandboxes of threads.
+    pub sandboxes: Arc<dyn SandboxProvider>,
+    /// The kinds of sub-agents, if any.
+    pub subagents: Option<Kinds>,
+    /// Actions that need approval.
+    pub policy: Arc<ApprovalPolicy>,
+    /// Guardrails, which allow or deny tool calls without people.
+    pub guardrails: Option<Guards>,
+    /// Timeout of an approval.
+    pub patience: Duration,
+    /// The rules for long results.
+    pub results: Arc<ResultRules>,
+    /// The folder of a thread's outputs that stores long results.
+    pub results_folder: Arc<str>,
+    /// The rules for summaries of conversations, and the model that writes them; the run's own if `None`.
+    pub context: ContextSetup,
+    /// The converter of documents.
+    pub documents: Converter,
+    /// Titles of threads, if any.
+    pub titles: Option<TitleSetup>,
+    /// Memory, if any.
+    pub memory: Option<MemorySetup>,
+    /// The budgets of runs.
+    pub budgets: Arc<BudgetSetup>,
+    /// The rules for skills.
+    pub skills: SkillRules,
+}
+
+/// A model, and its description for people.
+pub type KnownModel = (ModelInfo, Arc<dyn Model>);
+
+/// Returns the model with a name.
+#[must_use]
+pub fn named_model(models: &[KnownModel], name: Option<&str>) -> Option<Arc<dyn Model>> {
+    let named = models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
+    named.map(|(_, model)| model.clone())
 }
 
 /// The use of skills by agents.
@@ -140,17 +170,36 @@ impl ModelInfo {
     }
 }
 
+impl SkillRules {
+    /// Returns the rules for these models. If the configured reviewing model is not among them, no skill is changed.
+    #[must_use]
+    pub fn checked(self, models: &[KnownModel]) -> Self {
+        let named = self.evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
+        let missing = named.is_some() && named_model(models, named).is_none();
+        if missing {
+            tracing::error!(
+                model = named,
+                "disabled skill_manage: there is no such model to look at changes"
+            );
+        }
+        Self { evolution: self.evolution.filter(|_| !missing), ..self }
+    }
+}
+
 impl AgentSetup {
-    /// Makes a setup. The first model is the default.
+    /// Makes a setup with default rules. The first model is the default.
     #[must_use]
     pub fn new(
-        models: impl IntoIterator<Item = (ModelInfo, Arc<dyn Model>)>,
+        models: impl IntoIterator<Item = KnownModel>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
         bounds: RunBounds,
         sandboxes: Arc<dyn SandboxProvider>,
     ) -> Self {
-        let setup = Self {
-            models: models.into_iter().collect(),
+        let models: Vec<_> = models.into_iter().collect();
+        Self {
+            // Costs are recorded without budgets as well.
+            budgets: Arc::new(BudgetSetup::new(BudgetRules::default(), &models)),
+            models,
             tools: Toolbox::new(tools),
             groups: ToolGroups::default(),
             deferred: Arc::default(),
@@ -169,121 +218,8 @@ impl AgentSetup {
             documents: Converter::in_process(DocumentLimits::default()),
             titles: Some(TitleSetup { rules: TitleRules::default(), model: None }),
             memory: None,
-            budgets: Arc::default(),
             skills: SkillRules::default(),
-        };
-        // Costs are recorded without budgets as well.
-        setup.with_budgets(BudgetRules::default())
-    }
-
-    /// Sets the rules for skills. If the configured reviewing model does not exist, no skill is changed.
-    #[must_use]
-    pub fn with_skills(self, skills: SkillRules) -> Self {
-        let SkillRules { deferred, evolution } = skills;
-        let named = evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
-        let missing = named.is_some() && self.named(named).is_none();
-        if missing {
-            tracing::error!(
-                model = named,
-                "disabled skill_manage: there is no such model to look at changes"
-            );
         }
-        let evolution = evolution.filter(|_| !missing);
-        Self { skills: SkillRules { deferred, evolution }, ..self }
-    }
-
-    /// Sets the converter of documents; without it they are read in this process.
-    #[must_use]
-    pub fn with_documents(self, documents: Converter) -> Self {
-        Self { documents, ..self }
-    }
-
-    /// Sets the folders that the prompt lists besides the agent's own.
-    #[must_use]
-    pub fn with_mounts(self, mounts: Vec<PromptMount>) -> Self {
-        Self { mounts, ..self }
-    }
-
-    /// Sets the groups of tools.
-    #[must_use]
-    pub fn with_groups(self, groups: ToolGroups) -> Self {
-        Self { groups, ..self }
-    }
-
-    /// Sets the tools that the model gets by name only, and searches for when needed.
-    #[must_use]
-    pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
-        Self { deferred: Arc::new(ToolCatalog::new(specs)), ..self }
-    }
-
-    /// Gives the agent sub-agents.
-    #[must_use]
-    pub fn with_subagents(self, subagents: Vec<SubagentKind>) -> Self {
-        Self { subagents: Kinds::new(subagents, self.bounds.at_once), ..self }
-    }
-
-    /// Sets the rules that end a run that repeats itself; never ended if `None`.
-    #[must_use]
-    pub fn with_loops(self, rules: Option<LoopRules>) -> Self {
-        Self { loops: rules.map(Arc::new), ..self }
-    }
-
-    /// Sets the rules that report and close a tool without new results; never closed if `None`.
-    #[must_use]
-    pub fn with_progress(self, rules: Option<ToolProgressRules>) -> Self {
-        Self { progress: rules.map(Arc::new), ..self }
-    }
-
-    /// Sets the actions that need approval, and the time to decide.
-    #[must_use]
-    pub fn with_policy(self, policy: ApprovalPolicy, patience: Duration) -> Self {
-        Self { policy: Arc::new(policy), patience, ..self }
-    }
-
-    /// Sets the guardrails, which allow or deny tool calls without people.
-    #[must_use]
-    pub fn with_guardrails(self, guardrails: Option<Guards>) -> Self {
-        Self { guardrails, ..self }
-    }
-
-    /// Sets the rules for long results, and the folder of a thread's outputs that stores them.
-    #[must_use]
-    pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
-        Self { results: Arc::new(rules), results_folder: folder.into(), ..self }
-    }
-
-    /// Sets the rules for summaries of conversations, and the model that writes them; the run's own if that is none or
-    /// unknown.
-    #[must_use]
-    pub fn with_context(self, rules: ContextRules, model: Option<&str>) -> Self {
-        let model = self.named(model);
-        Self { context: ContextSetup { rules: Arc::new(rules), model }, ..self }
-    }
-
-    /// Sets the rules for titles of threads, and the model that writes them, if any; no titles if `None`.
-    #[must_use]
-    pub fn with_titles(self, rules: Option<TitleRules>, model: Option<&str>) -> Self {
-        let model = self.named(model);
-        Self { titles: rules.map(|rules| TitleSetup { rules, model }), ..self }
-    }
-
-    /// Sets the rules for memory, and the model that reads conversations: the default if none. No memory if `None`.
-    #[must_use]
-    pub fn with_memory(self, rules: Option<MemoryRules>, model: Option<&str>) -> Self {
-        let named = model.map(str::to_owned);
-        let model = self.named(model).or_else(|| self.models.first().map(|(_, model)| model.clone()));
-        let memory = rules.zip(model).map(|(rules, model)| MemorySetup { rules, model, named });
-        Self { memory, ..self }
-    }
-
-    /// Sets the budgets of runs.
-    #[must_use]
-    pub fn with_budgets(self, rules: BudgetRules) -> Self {
-        let cheaper = self.named(rules.cheaper.as_ref().map(|cheaper| cheaper.name.as_str()));
-        let priced =
-            self.models.iter().filter_map(|(info, _)| Some((info.name.clone(), info.price.clone()?)));
-        let prices = priced.collect();
-        Self { budgets: Arc::new(BudgetSetup { rules, cheaper, prices }), ..self }
     }
 
     /// Returns the model that reviews changes of skills besides the scan, if any.
@@ -292,12 +228,10 @@ impl AgentSetup {
         metered: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>,
     ) -> Option<Moderator> {
         let SkillEvolution { moderator, fail_closed } = self.skills.evolution.as_ref()?;
-        Some(Moderator { model: metered(self.named(moderator.as_deref())?), fail_closed: *fail_closed })
-    }
-
-    fn named(&self, model: Option<&str>) -> Option<Arc<dyn Model>> {
-        let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == model);
-        named.map(|(_, model)| model.clone())
+        Some(Moderator {
+            model: metered(named_model(&self.models, moderator.as_deref())?),
+            fail_closed: *fail_closed,
+        })
     }
 
     /// Finds a model by name; the default for none and for a removed one.

@@ -41,9 +41,11 @@ impl Default for TitleRules {
 
 /// The rules for titles, with the model that writes them, if any.
 #[derive(Clone)]
-pub(crate) struct TitleSetup {
-    pub(crate) rules: TitleRules,
-    pub(crate) model: Option<Arc<dyn Model>>,
+pub struct TitleSetup {
+    /// The rules.
+    pub rules: TitleRules,
+    /// The model; titles are the beginnings of questions if `None`.
+    pub model: Option<Arc<dyn Model>>,
 }
 
 impl TitleRules {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use pudu_client::{
-    AgentSetup, Client, MemoryMode, MemoryOf, MemoryRules, ModelInfo,
+    AgentSetup, Client, MemoryMode, MemoryOf, MemoryRules, MemorySetup, ModelInfo,
     base::{Model, ThreadId, UserId},
     embed::UploadError,
     harness::RunBounds,
@@ -42,7 +42,8 @@ async fn client(home: &Path) -> Client {
         state: at("extensions_config.json"),
         container: "/mnt/skills".to_owned(),
     });
-    Client::new(db, folders, setup.with_memory(Some(rules), None), skills, 1)
+    let memory = MemorySetup::new(rules, None, &setup.models);
+    Client::new(db, folders, AgentSetup { memory, ..setup }, skills, 1)
 }
 
 #[tokio::test]

@@ -10,8 +10,11 @@ mod files;
 mod wire;
 
 use crate::Runner;
-use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, Variable};
-use pudu_net::reqwest::{self, Client, Response, StatusCode};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
+use pudu_net::{
+    read_body,
+    reqwest::{self, Client, Response, StatusCode},
+};
 use pudu_sandbox::{Mount, ROOT, THREAD_FOLDERS};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -94,7 +97,7 @@ impl Aio {
     /// When they cannot be created.
     pub async fn create_folders(&self) -> Result<(), SandboxError> {
         let folders = THREAD_FOLDERS.map(|folder| format!("{ROOT}/{folder}")).join(" ");
-        let command = ShellCommand { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
+        let command = ShellCommand::new(format!("mkdir -p {folders}"), CALL_TIMEOUT);
         let done = exec::run_at(self, &command, BTreeMap::new(), "/").await?;
         match done.code {
             Some(0) => Ok(()),
@@ -145,17 +148,12 @@ fn client() -> Result<Client, SandboxError> {
 }
 
 /// Reads a response to its end, up to the size limit.
-async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(api_gone)? {
-        if bytes.len() + chunk.len() > MAX_RESPONSE_BYTES {
-            let text =
-                format!("the sandbox answered with more than {} MiB at once", MAX_RESPONSE_BYTES >> 20);
-            return Err(SandboxError::Refused(text));
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
+async fn all(answer: Response) -> Result<Vec<u8>, SandboxError> {
+    let too_large = |_| {
+        let text = format!("the sandbox answered with more than {} MiB at once", MAX_RESPONSE_BYTES >> 20);
+        SandboxError::Refused(text)
+    };
+    read_body(answer, MAX_RESPONSE_BYTES, api_gone, too_large).await
 }
 
 fn api_gone(error: reqwest::Error) -> SandboxError {
@@ -179,29 +177,13 @@ fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
 
 impl Runner for Aio {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(exec::run(self, command, &[]))
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(exec::run(self, command, variables))
+        Box::pin(exec::run(self, command))
     }
 }
 
 impl Sandbox for Aio {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(exec::run(self, command, &[]))
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(exec::run(self, command, variables))
+        Box::pin(exec::run(self, command))
     }
 
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {

@@ -88,7 +88,7 @@ impl Apart {
             .collect();
         for path in gone {
             let script = format!("rm -f -- {}", quoted(&path));
-            self.remote.exec(&ShellCommand { script, timeout: LOOKING }).await?;
+            self.remote.exec(&ShellCommand::new(script, LOOKING)).await?;
             known.brought.remove(&path);
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Apart {
     /// Fetches new outputs. Returns a description of each file that could not be fetched.
     async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
         let mut known = self.known.lock().await;
-        let look = ShellCommand { script: LIST_OUTPUTS_SCRIPT.to_owned(), timeout: LOOKING };
+        let look = ShellCommand::new(LIST_OUTPUTS_SCRIPT.to_owned(), LOOKING);
         let (now, there) = stamps(&self.remote.exec(&look).await?.stdout);
         let mut left = Vec::new();
         if there.len() > MAX_FILES {
@@ -188,7 +188,8 @@ fn stamps(said: &str) -> (u64, BTreeMap<String, FileVersion>) {
 
 impl Sandbox for Apart {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(self.run(command))
+        let command = command.exported();
+        Box::pin(async move { self.run(&command).await })
     }
 
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {

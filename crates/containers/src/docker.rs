@@ -18,7 +18,7 @@ mod shell;
 pub use check::EngineCheck;
 pub use settings::{DockerSettings, ExecMethod, GEM};
 
-use crate::{Aio, BoxId, ContainerEngine, Order, Pair, Runner, engine::fingerprint, locks::Locks};
+use crate::{Aio, BoxId, ContainerEngine, Order, Pair, Runner, engine::fingerprint};
 use bollard::{
     errors::Error,
     models::ContainerInspectResponse,
@@ -29,6 +29,7 @@ use bollard::{
 };
 use link::{EngineLink, failed, status};
 use pudu_base::{BoxFuture, Sandbox, SandboxError};
+use pudu_kit::locks::KeyedLocks;
 use recipe::{BOX, HOME, ORDER};
 use shell::ContainerShell;
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -52,7 +53,7 @@ struct Inner {
     home: String,
     /// Serializes the creation of a thread's container: a concurrent call would take a starting container for a dead
     /// one.
-    making: Locks,
+    making: KeyedLocks<BoxId>,
     tasks: TaskTracker,
 }
 
@@ -62,7 +63,7 @@ impl DockerEngine {
     pub fn new(settings: DockerSettings) -> Self {
         let home = fingerprint(&settings.engine_path(&settings.home).to_string_lossy());
         let link = EngineLink::new(settings.host.clone(), settings.certificates.clone());
-        let (making, tasks) = (Locks::default(), TaskTracker::new());
+        let (making, tasks) = (KeyedLocks::default(), TaskTracker::new());
         Self(Arc::new(Inner { settings, link, home, making, tasks }))
     }
 

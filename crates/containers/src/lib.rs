@@ -10,7 +10,6 @@ mod docker;
 mod engine;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
-mod locks;
 mod pair;
 mod pool;
 mod prove;

@@ -1,23 +1,13 @@
 //! A sandbox whose commands and files are accessed in different ways, such as a container and the folder of this
 //! machine that is mounted in it.
 
-use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, Variable};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use std::sync::Arc;
 
 /// Runs commands, independently of their files.
 pub trait Runner: Send + Sync {
     /// Runs a shell command. Dropping the future kills its processes.
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
-
-    /// Like `exec`, with variables of this one command: see [`Sandbox::exec_with`].
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        let command = command.with(variables);
-        Box::pin(async move { self.exec(&command).await })
-    }
 }
 
 /// Commands from one sandbox, files from another.
@@ -37,14 +27,6 @@ impl Pair {
 impl Sandbox for Pair {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         self.shell.exec(command)
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        self.shell.exec_with(command, variables)
     }
 
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {

@@ -76,7 +76,7 @@ async fn attempts(
 ) -> Result<Vec<Proof>, SandboxError> {
     let thread = ThreadFolder::from(format!("doctor-{}", std::process::id()).as_str());
     let sandbox = pool.acquire(&thread).await?;
-    let run = async |script: String| sandbox.exec(&ShellCommand { script, timeout: ATTEMPT_TIMEOUT }).await;
+    let run = async |script: String| sandbox.exec(&ShellCommand::new(script, ATTEMPT_TIMEOUT)).await;
     let works = run("echo works > file && cat file".to_owned()).await?;
     if works.stdout.trim() != "works" {
         let text = format!("a command in the container did not work: {} {}", works.stdout, works.stderr);

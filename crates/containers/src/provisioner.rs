@@ -178,7 +178,7 @@ impl ProvisionerEngine {
         let seen = aio.read(&name, 16).await;
         // A sandbox that sees the file can remove it; a leftover file is harmless.
         let script = format!("rm -f -- {name}");
-        aio.exec(&pudu_base::ShellCommand { script, timeout: POLL_INTERVAL }).await.ok();
+        aio.exec(&pudu_base::ShellCommand::new(script, POLL_INTERVAL)).await.ok();
         match seen {
             Ok(_) => Ok(()),
             Err(SandboxError::Missing { .. }) => Err(SandboxError::Refused(

@@ -93,7 +93,7 @@ impl House {
 }
 
 fn command(script: &str, seconds: u64) -> ShellCommand {
-    ShellCommand { script: script.to_owned(), timeout: Duration::from_secs(seconds) }
+    ShellCommand::new(script.to_owned(), Duration::from_secs(seconds))
 }
 
 async fn run(sandbox: &Arc<dyn Sandbox>, script: &str) -> Exec {

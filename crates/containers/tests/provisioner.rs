@@ -79,7 +79,7 @@ impl House {
 }
 
 async fn run(sandbox: &Arc<dyn Sandbox>, script: &str) -> Exec {
-    sandbox.exec(&ShellCommand { script: script.to_owned(), timeout: Duration::from_secs(20) }).await.unwrap()
+    sandbox.exec(&ShellCommand::new(script.to_owned(), Duration::from_secs(20))).await.unwrap()
 }
 
 fn refusal<T>(result: Result<T, SandboxError>) -> String {
@@ -258,10 +258,8 @@ async fn a_sandbox_that_has_come_to_its_end_is_made_anew() {
 async fn a_command_that_takes_too_long_or_is_given_up_is_killed() {
     let Some(house) = house(false).await else { return };
     let sandbox = house.open().await;
-    let late = ShellCommand {
-        script: "echo begun; sleep 98770001 & sleep 98770002".to_owned(),
-        timeout: Duration::from_secs(1),
-    };
+    let late =
+        ShellCommand::new("echo begun; sleep 98770001 & sleep 98770002".to_owned(), Duration::from_secs(1));
     let done = sandbox.exec(&late).await.unwrap();
     assert_eq!((done.stdout.as_str(), done.code, done.killed), ("begun\n", None, Some(Killed::Late)));
     let doomed = tokio::spawn({

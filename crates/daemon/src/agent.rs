@@ -2,16 +2,18 @@
 
 use crate::machine::Machine;
 use pudu_client::{
-    AgentSetup, ModelInfo, ThinkingSupport, ToolGroups,
+    AgentSetup, BudgetSetup, KnownModel, MemorySetup, ModelInfo, ThinkingSupport, TitleSetup, ToolGroups,
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, DocumentLimits},
     guardrails::{GuardrailProvider, Guards, HttpGuardrail, Passport},
     harness::{
-        ApprovalPolicy, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds, SKILL_MANAGE,
-        subagent::SubagentKind,
+        ApprovalPolicy, ContextSetup, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds,
+        SKILL_MANAGE, ToolCatalog,
+        subagent::{Kinds, SubagentKind},
     },
     model::{HttpModel, Offline},
+    named_model,
     net::{
         guard::{AllowedTargets, Guard},
         reqwest,
@@ -56,26 +58,33 @@ pub fn setup(
     let kinds = hot.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let ApprovalsConfig { dangerous, agent_changes, skill_changes, tools: asked, timeout } =
         hot.approvals.clone();
-    let setup =
-        AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
-    let mounts = hot.sandbox.mounts.iter().filter(|mount| mount.host.is_dir());
-    let told = |mount: &Mount| PromptMount { path: mount.agent.clone(), read_only: mount.read_only };
-    let setup = setup.with_groups(groups(hot)).with_mounts(mounts.map(told).collect());
     let changing = [(agent_changes, UPDATE_AGENT), (skill_changes, SKILL_MANAGE)];
     let shared = changing.iter().filter(|(asks, _)| *asks).map(|(_, tool)| (*tool).to_owned()).collect();
-    let policy = ApprovalPolicy { tools: asked, shared, dangerous };
-    let setup =
-        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(hot.loops.clone());
-    let summaries = &hot.summarization;
-    let setup = setup.with_context(summaries.rules.clone(), summaries.model.as_deref());
-    let titles = &hot.titles;
-    let setup = setup.with_titles(titles.rules.clone(), titles.model.as_deref());
-    let memory = &hot.memory;
-    let setup = setup.with_memory(memory.rules.clone(), memory.model.as_deref());
-    let setup = setup.with_progress(hot.progress.clone()).with_budgets(hot.budgets.clone());
-    let setup = setup.with_guardrails(hot.guardrails.as_ref().map(guardrails).transpose()?);
-    let setup = setup.with_skills(hot.skill_rules.clone());
-    Ok(setup.with_results(hot.results.rules.clone(), &hot.results.folder))
+    let mounts = hot.sandbox.mounts.iter().filter(|mount| mount.host.is_dir());
+    let mount = |mount: &Mount| PromptMount { path: mount.agent.clone(), read_only: mount.read_only };
+    let named = |name: &Option<String>| named_model(&models, name.as_deref());
+    let (context, title) = (named(&hot.summarization.model), named(&hot.titles.model));
+    let memory = hot.memory.rules.clone();
+    Ok(AgentSetup {
+        deferred: Arc::new(ToolCatalog::new(deferred)),
+        subagents: Kinds::new(kinds, bounds.at_once),
+        groups: groups(hot),
+        mounts: mounts.map(mount).collect(),
+        policy: Arc::new(ApprovalPolicy { tools: asked, shared, dangerous }),
+        patience: timeout,
+        documents: DOCUMENTS.clone(),
+        loops: hot.loops.clone().map(Arc::new),
+        context: ContextSetup { rules: Arc::new(hot.summarization.rules.clone()), model: context },
+        titles: hot.titles.rules.clone().map(|rules| TitleSetup { rules, model: title }),
+        memory: memory.and_then(|rules| MemorySetup::new(rules, hot.memory.model.as_deref(), &models)),
+        progress: hot.progress.clone().map(Arc::new),
+        budgets: Arc::new(BudgetSetup::new(hot.budgets.clone(), &models)),
+        guardrails: hot.guardrails.as_ref().map(guardrails).transpose()?,
+        skills: hot.skill_rules.clone().checked(&models),
+        results: Arc::new(hot.results.rules.clone()),
+        results_folder: hot.results.folder.as_str().into(),
+        ..AgentSetup::new(models, tools, bounds, sandboxes)
+    })
 }
 
 /// Makes the providers that decide on tool calls, the free ones first.
@@ -117,7 +126,7 @@ pub fn groups(hot: &HotConfig) -> ToolGroups {
 }
 
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.
-fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> SubagentKind {
+fn kind(subagent: &Subagent, models: &[KnownModel]) -> SubagentKind {
     let Subagent { name, about, system, tools, without, skills, model, bounds } = subagent.clone();
     let named = models.iter().find(|(info, _)| Some(&info.name) == model.as_ref());
     let model = named.map(|(_, model)| model.clone());
@@ -133,16 +142,13 @@ static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| match program::path() {
     }
 });
 
-fn offline() -> (ModelInfo, Arc<dyn Model>) {
+fn offline() -> KnownModel {
     let info = ModelInfo {
         about: Some("built in; echoes, and calls tools with /tool".to_owned()),
         ..ModelInfo::named(Offline::NAME)
     };
     (info, Arc::new(Offline))
 }
-
-/// A model and its description for people.
-type KnownModel = (ModelInfo, Arc<dyn Model>);
 
 /// Makes the models, each with those that take its place.
 fn models(

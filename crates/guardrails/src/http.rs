@@ -6,7 +6,7 @@
 use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use pudu_base::BoxFuture;
 use pudu_net::{
-    client,
+    client, read_body,
     reqwest::{
         self, Client, StatusCode,
         header::{HeaderMap, HeaderName, HeaderValue},
@@ -59,17 +59,12 @@ impl HttpGuardrail {
         let call = self.client.post(self.url.clone()).headers(self.headers.clone()).json(request);
         // The URL may contain a secret.
         let broken = |error: reqwest::Error| GuardrailError::Unreachable(cause(&error.without_url()));
-        let mut response = call.send().await.map_err(broken)?;
+        let response = call.send().await.map_err(broken)?;
         if response.status() != StatusCode::OK {
             return Err(GuardrailError::Status(response.status().as_u16()));
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(broken)? {
-            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(GuardrailError::TooLarge(MAX_ANSWER_BYTES));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let too_large = |_| GuardrailError::TooLarge(MAX_ANSWER_BYTES);
+        let body = read_body(response, MAX_ANSWER_BYTES, broken, too_large).await?;
         serde_json::from_slice(&body).map_err(|error| GuardrailError::Garbled(error.to_string()))
     }
 }

@@ -5,8 +5,6 @@
 
 mod document;
 mod limits;
-mod programs;
-mod script;
 
 use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use document::PassportDocument;

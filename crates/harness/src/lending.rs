@@ -61,13 +61,7 @@ mod tests {
 
     impl Sandbox for Echo {
         fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-            self.exec_with(command, &[])
-        }
-        fn exec_with<'a>(
-            &'a self,
-            _: &'a ShellCommand,
-            variables: &'a [Variable],
-        ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+            let variables = &command.variables;
             self.0.lock().unwrap().push(variables.len());
             let stdout = variables.iter().map(|v| format!("{}={}\n", v.name, v.value)).collect();
             let done = Exec { stdout, stderr: String::new(), code: Some(0), killed: None, cut: false };
@@ -98,7 +92,7 @@ mod tests {
         }
         fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
             Box::pin(async move {
-                let command = ShellCommand { script: "env".into(), timeout: Duration::from_secs(1) };
+                let command = ShellCommand::new("env".into(), Duration::from_secs(1));
                 let done = cx.sandbox.exec(&command).await.map_err(|error| ToolError(error.to_string()))?;
                 match args.get("fail") {
                     Some(_) => Err(ToolError(done.stdout)),

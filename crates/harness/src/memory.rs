@@ -121,10 +121,9 @@ impl CallSandbox {
 
 impl Sandbox for CallSandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        match self.variables.as_slice() {
-            [] => self.sandbox.exec(command),
-            variables => self.sandbox.exec_with(command, variables),
-        }
+        let variables = command.variables.iter().chain(&self.variables).cloned().collect();
+        let command = ShellCommand { variables, ..command.clone() };
+        Box::pin(async move { self.sandbox.exec(&command).await })
     }
 
     /// Most files are small, and a larger one reports its size: so memory is reserved for the actual size instead of

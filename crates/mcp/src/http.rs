@@ -9,6 +9,7 @@ use crate::{
 };
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use pudu_net::{
+    read_body,
     reqwest::{
         self, Method, Request, Response, StatusCode, Url,
         header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
@@ -212,15 +213,8 @@ async fn answer(response: Response, reader: MessageReader) -> HttpResult<Streama
 }
 
 async fn body(response: Response) -> HttpResult<Vec<u8>> {
-    let mut bytes = response.bytes_stream();
-    let mut body = Vec::new();
-    while let Some(chunk) = bytes.next().await {
-        body.extend_from_slice(&chunk.map_err(|error| broken(unreachable(&error)))?);
-        if body.len() > MAX_MESSAGE_BYTES {
-            return Err(broken(ExchangeError::TooLarge));
-        }
-    }
-    Ok(body)
+    let too_large = |_| broken(ExchangeError::TooLarge);
+    read_body(response, MAX_MESSAGE_BYTES, |error| broken(unreachable(&error)), too_large).await
 }
 
 /// Decodes an event stream; it ends at its first error.

@@ -2,13 +2,13 @@
 //! facts.
 
 use crate::{
+    cache::KnownFacts,
     changes::{EvictedFact, SupersededFact, Supersession},
     document::BrokenFile,
     error::MemoryError,
     evict::{FactHeat, HeatMap},
     fact::{AUTHOR, Fact, FactId, FactOrigin},
     files::{FileTransaction, UserFolder},
-    learnt::LearntMark,
     markdown,
     options::MemoryOptions,
     scope::MemoryScope,
@@ -22,10 +22,6 @@ use std::{
 };
 
 const ORIGINS: &str = "pudu.json";
-/// Key in that file: how far conversations were read.
-const LEARNT: &str = "learnt";
-/// Maximum number of conversations kept there. Only those whose reading a crash may have interrupted matter.
-const MAX_LEARNT_MARKS: usize = 64;
 const USAGE: &str = "fact-usage.json";
 const AUDIT: &str = "eviction-audit.json";
 const SUPERSEDED: &str = "superseded";
@@ -51,11 +47,26 @@ impl<'a> FactBucket<'a> {
 
     /// Reads the facts, by name, with their evidence, and lists the files that are not facts.
     pub(crate) fn read(&self) -> Result<(Vec<Fact>, Vec<BrokenFile>), MemoryError> {
+        self.read_changed(&mut KnownFacts::new(), FactTime::default())
+    }
+
+    /// As [`FactBucket::read`], but reads only files whose version is not among the known facts, which it updates.
+    pub(crate) fn read_changed(
+        &self,
+        known: &mut KnownFacts,
+        now: FactTime,
+    ) -> Result<(Vec<Fact>, Vec<BrokenFile>), MemoryError> {
         let mut origins = self.origins();
         let (mut facts, mut broken) = (Vec::new(), Vec::new());
+        let mut before = std::mem::take(known);
         for file in self.files()? {
-            match self.read_fact(&file) {
+            let version = self.folder.version(&file, now.millis());
+            let same = before.remove(&file).filter(|(old, _)| Some(*old) == version);
+            match same.map_or_else(|| self.read_fact(&file), |(_, fact)| Ok(fact)) {
                 Ok(mut fact) => {
+                    if let Some(version) = version {
+                        known.insert(file, (version, fact.clone()));
+                    }
                     fact.origin = origins.remove(fact.id.as_str());
                     facts.push(fact);
                 }
@@ -127,34 +138,13 @@ impl<'a> FactBucket<'a> {
         serde_json::from_value(origins).unwrap_or_default()
     }
 
-    /// Reads how far conversations were read, the most recent last.
-    pub(crate) fn learnt(&self) -> Vec<LearntMark> {
-        let mut file: Map<String, Value> = self.read_beside(ORIGINS);
-        serde_json::from_value(file.remove(LEARNT).unwrap_or_default()).unwrap_or_default()
-    }
-
-    /// Writes the evidence of facts, drops that of removed facts, and records how far a conversation was read.
-    pub(crate) fn write_origins(
-        &self,
-        transaction: &mut FileTransaction,
-        facts: &[Fact],
-        learnt: Option<&LearntMark>,
-    ) {
+    /// Writes the evidence of facts, and drops that of removed facts.
+    pub(crate) fn write_origins(&self, transaction: &mut FileTransaction, facts: &[Fact]) {
         let origins: BTreeMap<String, FactOrigin> =
             facts.iter().filter_map(|fact| Some((fact.id.to_string(), fact.origin.clone()?))).collect();
-        let mut marks = self.learnt();
-        if let Some(mark) = learnt {
-            marks.retain(|old| old.thread != mark.thread);
-            marks.push(mark.clone());
-            let surplus = marks.len().saturating_sub(MAX_LEARNT_MARKS);
-            marks.drain(..surplus);
-        }
-        if origins != self.origins() || learnt.is_some() {
-            let mut value = json!({"version": 1, "origins": origins});
-            if !marks.is_empty() {
-                value[LEARNT] = json!(marks);
-            }
-            self.write_beside(transaction, ORIGINS, &value, origins.is_empty() && marks.is_empty());
+        if origins != self.origins() {
+            let value = json!({"version": 1, "origins": origins});
+            self.write_beside(transaction, ORIGINS, &value, origins.is_empty());
         }
     }
 
@@ -310,24 +300,6 @@ impl FactBucket<'_> {
         let fact = Fact { raw_user: None, ..fact.clone() };
         let text = markdown::write_superseded(&fact, self.scope, &[]);
         transaction.write(self.metadata_path(SUPERSEDED).join(format!("{}.md", fact.id)), text);
-    }
-
-    /// Adds its marks of how far conversations were read to another bucket, whose own marks take precedence.
-    pub(crate) fn move_learnt(&self, other: &FactBucket<'_>, transaction: &mut FileTransaction) {
-        let own = other.learnt();
-        let is_new = |mark: &LearntMark| own.iter().all(|known| known.thread != mark.thread);
-        let mut marks: Vec<LearntMark> = self.learnt().into_iter().filter(is_new).collect();
-        if marks.is_empty() {
-            return;
-        }
-        marks.extend(own);
-        let surplus = marks.len().saturating_sub(MAX_LEARNT_MARKS);
-        marks.drain(..surplus);
-        let mut file: Map<String, Value> = other.read_beside(ORIGINS);
-        file.entry("version").or_insert(json!(1));
-        file.entry("origins").or_insert(json!({}));
-        file.insert(LEARNT.to_owned(), json!(marks));
-        other.write_beside(transaction, ORIGINS, &Value::Object(file), false);
     }
 
     /// Adds the uses of its facts to those of another bucket that has them under the same names.

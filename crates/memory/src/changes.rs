@@ -3,7 +3,6 @@
 use crate::{
     document::MemoryDocument,
     fact::{AUTHOR, Fact, FactId},
-    learnt::LearntMark,
     summary::SummaryKey,
     time::FactTime,
 };
@@ -79,9 +78,6 @@ pub struct Changes {
     pub forgotten: Vec<FactId>,
     /// Whether new facts never supersede others, however many there are, as in an import.
     pub keeps_all: bool,
-    /// The conversation that the changes come from, and how far it was read. It is stored with them, so that the same
-    /// messages are not processed again.
-    pub learnt: Option<LearntMark>,
 }
 
 impl Changes {

@@ -49,7 +49,7 @@ pub(crate) fn commit(
         transaction.remove(bucket.file(&fact.id));
     }
     bucket.write_superseded(&mut transaction, &plan.gone, options, now)?;
-    bucket.write_origins(&mut transaction, &plan.done.document.facts, changes.learnt.as_ref());
+    bucket.write_origins(&mut transaction, &plan.done.document.facts);
     bucket.write_audit(&mut transaction, &plan.done.evicted, reserved, options, now);
     let next = manifest.next(revision + 1, &plan.done.document.summaries, now);
     transaction.write(PathBuf::from(MANIFEST), next);

@@ -3,7 +3,6 @@
 use crate::{
     error::MemoryRefusal,
     fact::{Fact, FactCategory, FactId, FactSource, normalize_content},
-    learnt::LearntMark,
     scope::MemoryScope,
     summary::Summaries,
     time::FactTime,
@@ -78,8 +77,6 @@ pub struct MemoryDocument {
     pub facts: Vec<Fact>,
     /// Files that could not be parsed.
     pub broken: Vec<BrokenFile>,
-    /// How far the latest conversations that facts came from were read.
-    pub learnt: Vec<LearntMark>,
 }
 
 impl MemoryDocument {
@@ -94,14 +91,14 @@ impl MemoryDocument {
             summaries: Summaries::default(),
             facts: Vec::new(),
             broken: Vec::new(),
-            learnt: Vec::new(),
         }
     }
 
-    /// Returns the last message of a conversation that facts came from, if it is still known.
-    #[must_use]
-    pub fn learnt_up_to(&self, thread: &str) -> Option<&str> {
-        self.learnt.iter().find(|mark| mark.thread == thread).map(|mark| mark.message.as_str())
+    /// Returns the messages of a conversation that facts were learnt from.
+    pub fn evidence(&self, thread: &str) -> impl Iterator<Item = &str> {
+        let of_thread = move |fact: &&Fact| fact.source.thread.as_deref() == Some(thread);
+        let messages = self.facts.iter().filter(of_thread).filter_map(|fact| fact.origin.as_ref());
+        messages.filter_map(|origin| origin.message.as_deref())
     }
 
     /// Returns a fact.

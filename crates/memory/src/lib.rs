@@ -9,6 +9,7 @@
 
 mod about;
 mod bucket;
+mod cache;
 mod changes;
 mod commit;
 mod document;
@@ -19,7 +20,6 @@ mod fact;
 mod files;
 mod forget;
 mod inject;
-mod learnt;
 mod manifest;
 mod markdown;
 mod merge;
@@ -35,12 +35,12 @@ mod text;
 mod time;
 
 pub use about::speaks_of;
+pub use cache::FactCache;
 pub use changes::{Changes, Committed, EvictedFact, SupersedeReason, SupersededFact, Supersession};
 pub use document::{BrokenFile, DocumentDetail, MemoryDocument, fact_json};
 pub use error::{MemoryError, MemoryRefusal};
 pub use fact::{Fact, FactCategory, FactId, FactOrigin, FactSource};
 pub use inject::{InjectedMemory, MemoryKind, inject, pinned};
-pub use learnt::LearntMark;
 pub use merge::MergedMemory;
 pub use operations::{FactEdit, NewFact};
 pub use options::{EvictionPolicy, MemoryOptions};

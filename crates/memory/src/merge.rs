@@ -128,7 +128,6 @@ impl Merging<'_> {
         }
         new.into_iter().take(room).for_each(|old| bucket.keep_superseded(&mut transaction, &old.fact));
         FactBucket::new(self.from, old).move_uses(&bucket, &mut transaction);
-        FactBucket::new(self.from, old).move_learnt(&bucket, &mut transaction);
         transaction.commit(self.into)
     }
 }

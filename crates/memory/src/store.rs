@@ -1,14 +1,16 @@
 //! The memory of all users of one home: read, and changed under DeerFlow's lock.
 //!
-//! Everything here is blocking file access. Nothing is cached between calls, so a change by DeerFlow or by hand is
-//! visible at the next read.
+//! Everything here is blocking file access. Only parsed facts are cached between calls, by the versions of their files, so
+//! a change by DeerFlow or by hand is visible at the next read.
 
 use crate::{
     bucket::FactBucket,
+    cache::FactCache,
     changes::{Changes, Committed, SupersededFact},
     commit::{check_untouched, commit},
     document::{BrokenFile, MemoryDocument},
     error::MemoryError,
+    fact::Fact,
     files::{FolderLock, UserFolder, recover},
     manifest::Manifest,
     migrate::{self, migrate},
@@ -24,13 +26,20 @@ use std::path::PathBuf;
 pub struct MemoryStore {
     pub(crate) home: PathBuf,
     options: MemoryOptions,
+    cache: FactCache,
 }
 
 impl MemoryStore {
     /// Creates the store of a home, the folder that contains `users`.
     #[must_use]
     pub fn new(home: PathBuf, options: MemoryOptions) -> Self {
-        Self { home, options }
+        Self { home, options, cache: FactCache::default() }
+    }
+
+    /// Sets the facts that are known already.
+    #[must_use]
+    pub fn with_cache(self, cache: FactCache) -> Self {
+        Self { cache, ..self }
     }
 
     /// Returns its options.
@@ -50,12 +59,13 @@ impl MemoryStore {
         };
         let _lock = FolderLock::acquire(&folder, self.options.lock_timeout)?;
         recover(&folder)?;
-        let broken = match migrate(&folder, scope.user(), FactTime::from_millis(now)) {
+        let now = FactTime::from_millis(now);
+        let broken = match migrate(&folder, scope.user(), now) {
             Ok(()) => None,
             Err(MemoryError::Broken { path, why }) => Some(BrokenFile { path, why }),
             Err(error) => return Err(error),
         };
-        let mut document = document(&folder, scope)?;
+        let mut document = self.document(&folder, scope, now)?;
         document.broken.extend(broken.filter(|broken| !document.broken.contains(broken)));
         Ok(document)
     }
@@ -91,7 +101,7 @@ impl MemoryStore {
     ) -> Result<Committed, MemoryError> {
         let now = FactTime::from_millis(now);
         self.locked(scope.user(), now, |folder| {
-            let current = document(folder, scope)?;
+            let current = self.document(folder, scope, now)?;
             let changes = plan(&current)?;
             commit(folder, current, &changes, &self.options, now)
         })
@@ -142,6 +152,19 @@ impl MemoryStore {
         Ok(scopes)
     }
 
+    /// Reads a document, without the files of facts that are known already. The caller holds the lock.
+    fn document(
+        &self,
+        folder: &UserFolder,
+        scope: &MemoryScope,
+        now: FactTime,
+    ) -> Result<MemoryDocument, MemoryError> {
+        let mut known = self.cache.take(&self.home, scope);
+        let (facts, broken) = FactBucket::new(folder, scope).read_changed(&mut known, now)?;
+        self.cache.put(&self.home, scope, known);
+        with_facts(folder, scope, facts, broken)
+    }
+
     /// Runs `work` on a user's folder under its lock, after recovery and migration.
     pub(crate) fn locked<T>(
         &self,
@@ -170,8 +193,17 @@ impl MemoryStore {
 
 /// Reads a document. The caller holds the lock.
 pub(crate) fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<MemoryDocument, MemoryError> {
-    let bucket = FactBucket::new(folder, scope);
-    let (facts, mut broken) = bucket.read()?;
+    let (facts, broken) = FactBucket::new(folder, scope).read()?;
+    with_facts(folder, scope, facts, broken)
+}
+
+/// Adds the rest of a document to its facts and broken files.
+fn with_facts(
+    folder: &UserFolder,
+    scope: &MemoryScope,
+    facts: Vec<Fact>,
+    mut broken: Vec<BrokenFile>,
+) -> Result<MemoryDocument, MemoryError> {
     let manifest = match Manifest::read(folder) {
         Ok(manifest) => manifest,
         Err(MemoryError::Broken { path, why }) => {
@@ -190,7 +222,6 @@ pub(crate) fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<Memor
         summaries: manifest.summaries(),
         facts,
         broken,
-        learnt: bucket.learnt(),
     })
 }
 

@@ -17,8 +17,8 @@ pub use error::GuardError;
 pub use resolve::{Lookup, Resolver, System};
 pub use target::AllowedTargets;
 
-use crate::retry;
-use bytes::{Bytes, BytesMut};
+use crate::{read_body, retry};
+use bytes::Bytes;
 use reqwest::{
     Client, Response, StatusCode, Url,
     header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION},
@@ -194,7 +194,7 @@ fn neutral(headers: &HeaderMap) -> HeaderMap {
     [ACCEPT, ACCEPT_LANGUAGE].into_iter().filter_map(keep).collect()
 }
 
-async fn read(url: Url, mut response: Response, size: usize) -> Result<Fetched, GuardError> {
+async fn read(url: Url, response: Response, size: usize) -> Result<Fetched, GuardError> {
     let headers = response.headers();
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let mut fetched = Fetched {
@@ -217,14 +217,8 @@ async fn read(url: Url, mut response: Response, size: usize) -> Result<Fetched, 
     if response.content_length().is_some_and(|length| length > size as u64) {
         return Err(GuardError::TooLarge(size));
     }
-    let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&fetched.url, &error))? {
-        if body.len() + chunk.len() > size {
-            return Err(GuardError::TooLarge(size));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    fetched.body = body.freeze();
+    let broken = |error| failed(&fetched.url, &error);
+    fetched.body = read_body(response, size, broken, |_| GuardError::TooLarge(size)).await?.into();
     Ok(fetched)
 }
 

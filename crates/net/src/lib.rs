@@ -4,6 +4,7 @@
 //!
 //! Deliberately absent: protocols of providers and platforms.
 
+mod body;
 mod causes;
 mod client;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -19,6 +20,7 @@ pub mod sse;
 mod tls;
 mod why;
 
+pub use body::read_body;
 pub use causes::with_causes;
 pub use client::client;
 pub use reqwest;

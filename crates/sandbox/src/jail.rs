@@ -83,7 +83,7 @@ impl Jail {
             egress: None,
         };
         let script = "test -e /proc/self/status && echo proc; echo works".to_owned();
-        let done = jail.run(&ShellCommand { script, timeout: PROBE_TIMEOUT }, spec).await;
+        let done = jail.run(&ShellCommand::new(script, PROBE_TIMEOUT), spec).await;
         let why = match done {
             Ok(done) if done.stdout.ends_with("works\n") => {
                 jail.proc = done.stdout.starts_with("proc");

@@ -130,17 +130,12 @@ struct LocalSandbox {
 }
 
 impl LocalSandbox {
-    async fn confined(
-        &self,
-        jail: &Jail,
-        command: &ShellCommand,
-        variables: &[Variable],
-    ) -> Result<Exec, SandboxError> {
+    async fn confined(&self, jail: &Jail, command: &ShellCommand) -> Result<Exec, SandboxError> {
         let options = &self.options;
         let mounts = blocking(&self.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
         let folder = mounts.first().map(|own| own.host.clone());
         let spec = JailSpec {
-            environment: &with(environment(options), variables),
+            environment: &with(environment(options), &command.variables),
             mounts,
             network: options.network,
             limits: options.limits,
@@ -192,21 +187,13 @@ fn with(mut environment: Vec<(String, String)>, variables: &[Variable]) -> Vec<(
 
 impl Sandbox for LocalSandbox {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        self.exec_with(command, &[])
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
             match &self.jail {
-                Some(jail) => self.confined(jail, command, variables).await,
+                Some(jail) => self.confined(jail, command).await,
                 None if self.options.host_shell => {
                     let workspace = blocking(&self.files, ROOT, |files, _| files.workspace()).await?;
                     let Options { environment, limits, .. } = &*self.options;
-                    let environment = with(environment.clone(), variables);
+                    let environment = with(environment.clone(), &command.variables);
                     shell::run(command, &environment, &workspace, limits.disk).await
                 }
                 None => {

@@ -78,7 +78,7 @@ async fn try_each(
         if *attempt == NETWORK && network == Network::Full {
             continue;
         }
-        let command = ShellCommand { script: script.replace("SECRET", secret), timeout: ATTEMPT_TIMEOUT };
+        let command = ShellCommand::new(script.replace("SECRET", secret), ATTEMPT_TIMEOUT);
         let done = sandbox.exec(&command).await?;
         let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
         proofs.push(Proof { attempt, broken });

@@ -10,9 +10,9 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
-    io::{Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::{self, DirBuilder},
+    io::Read,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -179,10 +179,5 @@ fn record(folder: &Path) -> Option<SkillVersion> {
 
 fn write_record(path: &Path, version: &SkillVersion) -> Result<(), SkillError> {
     let text = serde_json::to_string_pretty(version).unwrap_or_default();
-    let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    write().map_err(SkillError::io(path))
+    pudu_kit::file::create(path, text.as_bytes(), 0o600).map_err(SkillError::io(path))
 }

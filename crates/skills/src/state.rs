@@ -6,12 +6,13 @@
 
 use crate::SkillError;
 use indexmap::IndexMap;
+use pudu_kit::file;
 use serde_json::{Value, value::RawValue};
 use std::{
     collections::HashMap,
-    fs::{self, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    fs,
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -134,18 +135,8 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), SkillError> {
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = folder.join(format!(".{name}.{}.part", uuid::Uuid::now_v7()));
     let mode = fs::metadata(&place).map_or(0o600, |meta| meta.mode() & 0o777);
-    let write = || {
-        fs::create_dir_all(&folder)?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, &place)?;
-        fs::File::open(&folder)?.sync_all()
-    };
-    write().map_err(|error| {
-        fs::remove_file(&beside).ok();
-        SkillError::io(path)(error)
-    })
+    let written = fs::create_dir_all(&folder).and_then(|()| file::replace(&place, &beside, bytes, mode));
+    written.map_err(SkillError::io(path))
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ pub(crate) fn remove(folder: &Path) -> Result<(), SkillError> {
 
 /// Flushes a folder's entries to disk.
 pub(crate) fn sync(folder: &Path) -> Result<(), SkillError> {
-    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(SkillError::io(folder))
+    pudu_kit::file::sync_folder(folder).map_err(SkillError::io(folder))
 }
 
 /// Returns the names of the folders in a folder, sorted.

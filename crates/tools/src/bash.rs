@@ -49,7 +49,7 @@ impl TypedTool for Bash {
     }
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
-        let command = ShellCommand { script: args.command, timeout: self.timeout };
+        let command = ShellCommand::new(args.command, self.timeout);
         let done = cx.sandbox.exec(&command).await.map_err(failed)?;
         let partial = done.cut;
         let mut text = done.stdout;

@@ -58,7 +58,7 @@ async fn try_sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
 }
 
 async fn command(sandbox: &dyn Sandbox) -> Check {
-    let command = ShellCommand { script: "uname -sr; id -u".to_owned(), timeout: LOOKING };
+    let command = ShellCommand::new("uname -sr; id -u".to_owned(), LOOKING);
     match sandbox.exec(&command).await {
         Ok(Exec { code: Some(0), stdout, .. }) => {
             let said: Vec<&str> = stdout.lines().collect();

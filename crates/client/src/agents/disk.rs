@@ -2,10 +2,10 @@
 
 use super::{error::AgentError, file::AgentFile, place::AgentPlace};
 use pudu_base::{MessageId, UserId};
+use pudu_kit::file::{self, sync_folder};
 use std::{
     collections::BTreeSet,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -86,11 +86,11 @@ pub(super) fn create(root: &Path, name: &str, files: &[AgentFile]) -> Result<(),
     let make = || {
         DirBuilder::new().mode(0o700).create(&aside)?;
         for (name, bytes) in files {
-            write(&aside.join(name), bytes)?;
+            file::create(&aside.join(name), bytes, 0o600)?;
         }
-        sync(&aside)?;
+        sync_folder(&aside)?;
         fs::rename(&aside, root.join(name))?;
-        sync(root)
+        sync_folder(root)
     };
     make().map_err(|error| {
         fs::remove_dir_all(&aside).ok();
@@ -105,12 +105,12 @@ pub(super) fn replace(folder: &Path, files: &[AgentFile]) -> Result<(), AgentErr
     let part = |name: &str| folder.join(format!("{PREFIX}{mark}-{name}{PART}"));
     let put = || {
         for (name, bytes) in files {
-            write(&part(name), bytes)?;
+            file::create(&part(name), bytes, 0o600)?;
         }
         for (name, _) in files {
             fs::rename(part(name), folder.join(name))?;
         }
-        sync(folder)
+        sync_folder(folder)
     };
     put().map_err(|error| {
         files.iter().for_each(|(name, _)| drop(fs::remove_file(part(name))));
@@ -132,14 +132,4 @@ pub(super) fn remove(root: &Path, name: &str) -> Result<(), AgentError> {
 
 fn temporary_path(root: &Path) -> PathBuf {
     root.join(format!("{PREFIX}{}", MessageId::fresh()))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }

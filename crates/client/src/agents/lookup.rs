@@ -3,6 +3,7 @@
 use super::{AgentError, Agents, CustomAgent, Roster, unknown_groups};
 use crate::Client;
 use pudu_base::UserId;
+use pudu_kit::blocking;
 
 impl Client {
     /// Returns the handle on the agents that a user finds; shared ones alone without a user. Its methods block;
@@ -24,10 +25,7 @@ impl Client {
     /// When there is none of this name, or it cannot be used.
     pub async fn custom_agent(&self, name: &str, owner: Option<&UserId>) -> Result<CustomAgent, AgentError> {
         let (agents, name) = (self.agents_of(owner, false), name.to_owned());
-        match pudu_kit::blocking::run(move || agents.find(&name)).await {
-            Ok(found) => found,
-            Err(error) => Err(AgentError::broken(error)),
-        }
+        blocking(move || agents.find(&name), AgentError::broken).await
     }
 
     /// Returns the soul of the lead agent, if it has one.
@@ -36,10 +34,7 @@ impl Client {
     /// When it is there and cannot be used.
     pub async fn lead_soul(&self) -> Result<Option<String>, AgentError> {
         let agents = self.0.agents.clone();
-        match pudu_kit::blocking::run(move || agents.lead_soul()).await {
-            Ok(soul) => soul,
-            Err(error) => Err(AgentError::broken(error)),
-        }
+        blocking(move || agents.lead_soul(), AgentError::broken).await
     }
 
     /// Returns a mark of the lead agent's soul, which changes with each write, even of the same text. `None` if it
@@ -61,10 +56,7 @@ impl Client {
     /// When the name is taken or cannot be one, or there are too many.
     pub async fn vacant(&self, name: &str, owner: Option<&UserId>) -> Result<String, AgentError> {
         let (agents, name) = (self.agents_of(owner, false), name.to_owned());
-        match pudu_kit::blocking::run(move || agents.vacant(&name)).await {
-            Ok(vacant) => vacant,
-            Err(error) => Err(AgentError::broken(error)),
-        }
+        blocking(move || agents.vacant(&name), AgentError::broken).await
     }
 
     /// Returns the models, tool groups and skills of an agent that do not exist at the moment.

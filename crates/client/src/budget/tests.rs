@@ -122,10 +122,13 @@ impl Scene {
             (info, model as Arc<dyn Model>)
         });
         let bounds = RunBounds { steps: 5, time: Duration::from_secs(60), ..RunBounds::default() };
-        AgentSetup::new(known, [], bounds, places)
-            .with_titles(None, None)
-            .with_subagents(subagent::builtin())
-            .with_budgets(budgets)
+        let setup = AgentSetup::new(known, [], bounds, places);
+        AgentSetup {
+            titles: None,
+            subagents: subagent::Kinds::new(subagent::builtin(), bounds.at_once),
+            budgets: Arc::new(BudgetSetup::new(budgets, &setup.models)),
+            ..setup
+        }
     }
 
     async fn run(&self, run: &str) -> RunEnd {

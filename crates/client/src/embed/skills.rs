@@ -6,6 +6,7 @@ use crate::{
     skills::{SkillError, Skills},
     wire::skill::{InstalledSkill, ListedSkill, SkillList},
 };
+use pudu_kit::blocking;
 use std::path::Path;
 
 impl Client {
@@ -57,8 +58,7 @@ impl Client {
         work: impl FnOnce(Skills) -> Result<T, SkillError> + Send + 'static,
     ) -> Result<T, SkillError> {
         let skills = self.skills();
-        tokio::task::spawn_blocking(move || work(skills)).await.unwrap_or_else(|error| {
-            Err(SkillError::Io { path: "skills".into(), why: std::io::Error::other(error) })
-        })
+        let broken = |error| SkillError::Io { path: "skills".into(), why: std::io::Error::other(error) };
+        blocking(move || work(skills), broken).await
     }
 }

@@ -2,10 +2,10 @@
 
 use super::rules::{MemoryOf, MemoryTrouble};
 use crate::Client;
-use pudu_kit::clock::millis;
+use pudu_kit::{blocking, clock::millis};
 use pudu_memory::{
-    Committed, Fact, FactCategory, FactEdit, FactId, FactOrigin, FactSource, MemoryDocument, MemoryError,
-    MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
+    Committed, Fact, FactCache, FactCategory, FactEdit, FactId, FactOrigin, FactSource, MemoryDocument,
+    MemoryError, MemoryOptions, MemoryScope, MemoryStore, NewFact, speaks_of,
 };
 use pudu_store::{Db, MemoryMerge, RecallEntry, RecallKind, RecallLimits, RecallScope, now};
 use serde_json::Value;
@@ -34,18 +34,21 @@ pub struct Memories {
     indexed: Arc<IndexedMemories>,
 }
 
-/// Digests of the memories whose facts are known to be in the index, as last seen by this process.
+/// Memories as last seen by this process: digests of those whose facts are known to be in the index, and their files.
 #[derive(Default)]
-pub(crate) struct IndexedMemories(Mutex<HashMap<RecallScope, String>>);
+pub(crate) struct IndexedMemories {
+    digests: Mutex<HashMap<RecallScope, String>>,
+    facts: FactCache,
+}
 
 impl IndexedMemories {
     fn is_known(&self, scope: &RecallScope, digest: &str) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(scope).is_some_and(|known| known == digest)
     }
 
     fn note(&self, scope: RecallScope, digest: String) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN_MEMORIES {
             known.clear();
         }
@@ -116,8 +119,8 @@ impl Memories {
         work: impl FnOnce(MemoryStore, i64) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryTrouble> {
         let store = MemoryStore::new(self.home.clone(), self.options.clone());
-        let done = tokio::task::spawn_blocking(move || work(store, now()));
-        Ok(done.await.map_err(|_| MemoryTrouble::Broken)??)
+        let store = store.with_cache(self.indexed.facts.clone());
+        blocking(move || Ok(work(store, now())?), |_| MemoryTrouble::Broken).await
     }
 
     /// Changes a memory and updates the index.

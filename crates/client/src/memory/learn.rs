@@ -2,8 +2,8 @@
 //! Fixed rules decide which are kept, and no message can change them ([`pudu_memory::extract`]).
 //!
 //! Waiting conversations are in the store, so that a stop of the daemon loses none. A reader claims a conversation
-//! first, so that only one of several processes reads it. The position of the reading is stored with the facts
-//! themselves, so that a crash between the facts and the note in the store repeats nothing.
+//! first, so that only one of several processes reads it. The store also has the position of the last reading. A crash
+//! between the facts and that mark repeats nothing, because the messages that are the evidence of a fact count as read.
 
 mod failure;
 mod turns;
@@ -26,7 +26,7 @@ use pudu_base::{
 use pudu_harness::side_call;
 use pudu_kit::clock::millis;
 use pudu_memory::{
-    Changes, LearntMark, MemoryDocument, MemoryError,
+    Changes, MemoryDocument, MemoryError,
     extract::{Extraction, OfferedFacts, Proposal, RefusedFact, Transcript, has_signal, prompt},
 };
 use pudu_store::{Learning, LearningReader, PartedPerson, RecallEntry, now, unpaired_user};
@@ -60,6 +60,12 @@ struct Reading<'a> {
     of: MemoryOf,
     reader: &'a str,
     is_last: bool,
+}
+
+/// Messages of a conversation that are new to its reader.
+struct NewMessages {
+    ids: HashSet<String>,
+    last: String,
 }
 
 /// Stores the conversation of a successful run, to be read when it pauses.
@@ -270,9 +276,10 @@ impl Reading<'_> {
         let Some(last) = last(&state, learning) else { return Ok(db.drop_learning(learning).await?) };
         if !db.is_memory_off(&self.of.user).await? {
             let document = self.client.memories().read(&self.of).await?;
-            let applied = document.learnt_up_to(learning.thread.as_str()).map(str::to_owned);
+            let evidence: HashSet<&str> = document.evidence(learning.thread.as_str()).collect();
+            let applied = state.messages.keys().map(MessageId::as_str).rfind(|id| evidence.contains(id));
             let read = db.learnt_up_to(learning).await?;
-            let new = unread(&state, &learning.span, [read.as_deref(), applied.as_deref()]);
+            let new = unread(&state, &learning.span, [read.as_deref(), applied]);
             let new = self.without_who_is_off(new).await?;
             self.index(&turns(&self.of, learning, &new)).await?;
             let transcript = Transcript::from_turns(&new.iter().filter_map(turn).collect::<Vec<_>>());
@@ -280,8 +287,8 @@ impl Reading<'_> {
             let transcript = transcript.filter(|transcript| transcript.has_statement());
             if let Some(transcript) = transcript.filter(|_| !self.memory.model.only_echoes()) {
                 let told = notes(&state).map(|note| note.text.clone()).collect();
-                let mark = LearntMark { thread: learning.thread.to_string(), message: last.clone() };
-                return self.extract(document, transcript, told, applied, mark).await;
+                let new = new.iter().map(|message| message.id().to_string()).collect();
+                return self.extract(document, transcript, told, NewMessages { ids: new, last }).await;
             }
         }
         self.done(&last).await
@@ -339,15 +346,13 @@ impl Reading<'_> {
         }
     }
 
-    /// Has the model read a conversation, and stores the proposed facts that pass the rules. The marks are the
-    /// positions of the previous reading and of this one.
+    /// Has the model read a conversation, and stores the proposed facts that pass the rules.
     async fn extract(
         &self,
         document: MemoryDocument,
         transcript: Transcript,
         recalled: Vec<String>,
-        before: Option<String>,
-        mark: LearntMark,
+        new: NewMessages,
     ) -> Result<(), LearnError> {
         let options = self.memory.rules.options.clone();
         let offered = OfferedFacts::from_document(&document, &transcript, &options, now());
@@ -375,26 +380,25 @@ impl Reading<'_> {
             return Err(LearnError::Taken);
         }
         if self.client.0.db.is_memory_off(&self.of.user).await? {
-            return self.done(&mark.message).await;
+            return self.done(&new.last).await;
         }
-        let last = mark.message.clone();
+        let (NewMessages { ids, last }, thread) = (new, learning.thread.clone());
         let plan = move |document: &MemoryDocument| -> Result<_, MemoryError> {
-            if document.learnt_up_to(&mark.thread) != before.as_deref() {
+            if document.evidence(thread.as_str()).any(|message| ids.contains(message)) {
                 // Another reader was faster, after it took this one for dead.
                 return Ok((Changes::default(), Vec::new()));
             }
-            let (thread, now) = (mark.thread.clone(), now());
             let case = Extraction {
                 document,
                 transcript: &transcript,
                 offered: &offered,
                 recalled: &recalled,
-                thread: &thread,
+                thread: thread.as_str(),
                 options: &options,
-                now,
+                now: now(),
             };
             let applied = case.apply(&proposal);
-            Ok((Changes { learnt: Some(mark), ..applied.changes }, applied.refused))
+            Ok((applied.changes, applied.refused))
         };
         let commit = move |store: &pudu_memory::MemoryStore, scope: &pudu_memory::MemoryScope, now| {
             let mut refused = Vec::new();

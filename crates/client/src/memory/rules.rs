@@ -1,6 +1,9 @@
 //! Rules of memory, and the owner of a memory.
 
-use crate::RunTask;
+use crate::{
+    RunTask,
+    setup::{KnownModel, named_model},
+};
 use pudu_base::{Model, UserId};
 use pudu_memory::{DEFAULT_AGENT, MemoryError, MemoryOptions, MemoryScope};
 use pudu_store::{RecallScope, StoreError};
@@ -52,11 +55,21 @@ impl Default for MemoryRules {
 
 /// The rules, with the model that reads conversations.
 #[derive(Clone)]
-pub(crate) struct MemorySetup {
+pub struct MemorySetup {
     pub(crate) rules: MemoryRules,
     pub(crate) model: Arc<dyn Model>,
     /// Its name, if the configuration names one.
     pub(crate) named: Option<String>,
+}
+
+impl MemorySetup {
+    /// Makes the setup with the named model, the default if `None` or unknown. `None` without any model.
+    #[must_use]
+    pub fn new(rules: MemoryRules, model: Option<&str>, models: &[KnownModel]) -> Option<Self> {
+        let default = || models.first().map(|(_, model)| model.clone());
+        let named = model.map(str::to_owned);
+        Some(Self { rules, model: named_model(models, model).or_else(default)?, named })
+    }
 }
 
 /// A memory: a user's or a room's, of one agent.

@@ -15,13 +15,9 @@ const STEP: Duration = Duration::from_secs(25);
 /// Time between a command's timeout and the client's attempt to kill it.
 const KILL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Runs a command with additional variables.
-pub(super) async fn run(
-    aio: &Aio,
-    command: &ShellCommand,
-    variables: &[Variable],
-) -> Result<Exec, SandboxError> {
-    let own = variables.iter().map(|Variable { name, value }| (name.as_str(), value.as_str()));
+/// Runs a command.
+pub(super) async fn run(aio: &Aio, command: &ShellCommand) -> Result<Exec, SandboxError> {
+    let own = command.variables.iter().map(|Variable { name, value }| (name.as_str(), value.as_str()));
     let everybodys = aio.0.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     // Variables set by the operator take precedence.
     run_with(aio, command, own.chain(everybodys).collect()).await

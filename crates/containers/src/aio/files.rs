@@ -4,7 +4,7 @@
 use super::{Aio, CALL_TIMEOUT, api_gone, exec, refused, wire};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pudu_base::{DirEntry, SandboxError, ShellCommand};
-use pudu_net::reqwest::StatusCode;
+use pudu_net::{read_body, reqwest::StatusCode};
 use pudu_sandbox::Mount;
 use serde_json::Value;
 use std::{
@@ -19,26 +19,19 @@ pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, S
     find(aio, path)?;
     let mut url = aio.url("/v1/file/download");
     url.query_pairs_mut().append_pair("path", path);
-    let mut answer = aio.0.http.get(url).timeout(CALL_TIMEOUT).send().await.map_err(api_gone)?;
+    let answer = aio.0.http.get(url).timeout(CALL_TIMEOUT).send().await.map_err(api_gone)?;
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND => return Err(SandboxError::Missing { path: path.to_owned() }),
         status => return Err(refused(path, status, "the file cannot be read")),
     }
     let size = answer.content_length().unwrap_or_default();
-    let too_large =
-        |size: u64| Err(SandboxError::TooLarge { path: path.to_owned(), size: size.max(limit + 1), limit });
+    let too_large = |size| SandboxError::TooLarge { path: path.to_owned(), size, limit };
     if size > limit {
-        return too_large(size);
+        return Err(too_large(size));
     }
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(api_gone)? {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() as u64 > limit {
-            return too_large(bytes.len() as u64);
-        }
-    }
-    Ok(bytes)
+    let max = usize::try_from(limit).unwrap_or(usize::MAX);
+    read_body(answer, max, api_gone, |size| too_large(size as u64)).await
 }
 
 pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> Result<(), SandboxError> {
@@ -54,7 +47,7 @@ pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> 
 /// The API's documentation does not mention that it creates folders.
 async fn make_folder(aio: &Aio, path: &str) -> Result<(), SandboxError> {
     let Some(folder) = Path::new(path).parent().and_then(Path::to_str) else { return Ok(()) };
-    let command = ShellCommand { script: MAKE_FOLDER.to_owned(), timeout: CALL_TIMEOUT };
+    let command = ShellCommand::new(MAKE_FOLDER.to_owned(), CALL_TIMEOUT);
     let done = exec::run_with(aio, &command, BTreeMap::from([("PUDU_FOLDER", folder)])).await?;
     match done.code {
         Some(0) => Ok(()),

@@ -42,13 +42,13 @@ impl ContainerShell {
         Self { docker, order }
     }
 
-    async fn run(&self, command: &ShellCommand, variables: &[Variable]) -> Result<Exec, SandboxError> {
+    async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
         if command.script.len() > MAX_COMMAND_BYTES {
             let text = "the command is too long: write it to a file with write_file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
         let mark = random_word()?;
-        let exec = self.prepare(command, variables, &mark).await?;
+        let exec = self.prepare(command, &mark).await?;
         let running = RunningExec::new(self.docker.clone(), self.order.id.clone(), exec.clone(), mark);
         let engine = self.docker.0.link.docker().await?;
         let started = engine.start_exec(&exec, Some(StartExecOptions::default())).await;
@@ -75,18 +75,13 @@ impl ContainerShell {
     }
 
     /// Prepares a command, in a new container if the previous one is gone.
-    async fn prepare(
-        &self,
-        command: &ShellCommand,
-        variables: &[Variable],
-        mark: &str,
-    ) -> Result<String, SandboxError> {
-        match self.create(command, variables, mark).await? {
+    async fn prepare(&self, command: &ShellCommand, mark: &str) -> Result<String, SandboxError> {
+        match self.create(command, mark).await? {
             Ok(exec) => Ok(exec),
             Err(error) if matches!(status(&error), Some(404 | 409)) => {
                 tracing::warn!(id = %self.order.id, "recreating lost sandbox");
                 self.docker.start(&self.order).await?;
-                self.create(command, variables, mark).await?.map_err(|error| failed("run the command", error))
+                self.create(command, mark).await?.map_err(|error| failed("run the command", error))
             }
             Err(error) => Err(failed("run the command", error)),
         }
@@ -95,10 +90,9 @@ impl ContainerShell {
     async fn create(
         &self,
         command: &ShellCommand,
-        variables: &[Variable],
         mark: &str,
     ) -> Result<Result<String, Error>, SandboxError> {
-        let own = variables.iter().map(|Variable { name, value }| format!("{name}={value}"));
+        let own = command.variables.iter().map(|Variable { name, value }| format!("{name}={value}"));
         let options = CreateExecOptions {
             attach_stdout: Some(true),
             attach_stderr: Some(true),
@@ -193,14 +187,6 @@ async fn read(
 
 impl Runner for ContainerShell {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(self.run(command, &[]))
-    }
-
-    fn exec_with<'a>(
-        &'a self,
-        command: &'a ShellCommand,
-        variables: &'a [Variable],
-    ) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(self.run(command, variables))
+        Box::pin(self.run(command))
     }
 }

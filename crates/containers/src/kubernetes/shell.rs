@@ -339,7 +339,8 @@ impl Trailer {
 
 impl Runner for PodShell {
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        Box::pin(self.run(command))
+        let command = command.exported();
+        Box::pin(async move { self.run(&command).await })
     }
 }
 

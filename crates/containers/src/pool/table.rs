@@ -1,24 +1,22 @@
 //! Registry of containers: which exist, how many users they have, and since when they are parked. It makes no calls.
 
 use super::PoolRules;
-use crate::{BoxId, ContainerEngine, locks::Locks};
+use crate::{BoxId, ContainerEngine};
 use pudu_base::{Sandbox, SandboxError};
+use pudu_kit::locks::{KeyedLock, KeyedLocks};
 use pudu_sandbox::Mount;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{
-    sync::{Notify, OwnedMutexGuard},
-    time::Instant,
-};
+use tokio::{sync::Notify, time::Instant};
 
 /// Registry of all containers.
 pub(super) struct ContainerTable {
     book: Mutex<ContainerBook>,
     /// Serializes changes of each container.
-    locks: Locks,
+    locks: KeyedLocks<BoxId>,
     /// Notified when a container was released and there are too many.
     pub(super) crowded: Notify,
 }
@@ -65,7 +63,7 @@ impl ContainerTable {
     pub(super) fn new(engine: Arc<dyn ContainerEngine>, rules: PoolRules) -> Self {
         let book =
             ContainerBook { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
-        Self { book: Mutex::new(book), locks: Locks::default(), crowded: Notify::new() }
+        Self { book: Mutex::new(book), locks: KeyedLocks::default(), crowded: Notify::new() }
     }
 
     /// Replaces the current engine and rules.
@@ -80,7 +78,7 @@ impl ContainerTable {
     }
 
     /// Locks a container.
-    pub(super) async fn lock_container(&self, id: &BoxId) -> OwnedMutexGuard<()> {
+    pub(super) async fn lock_container(&self, id: &BoxId) -> KeyedLock {
         self.locks.lock(id).await
     }
 

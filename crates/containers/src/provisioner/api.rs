@@ -2,10 +2,12 @@
 //! It is independent of the sandboxes' contents.
 
 use backon::{ExponentialBuilder, Retryable};
-use futures_util::StreamExt;
-use pudu_net::reqwest::{
-    self, Method, RequestBuilder, Response, StatusCode,
-    header::{HeaderName, HeaderValue},
+use pudu_net::{
+    read_body,
+    reqwest::{
+        self, Method, RequestBuilder, Response, StatusCode,
+        header::{HeaderName, HeaderValue},
+    },
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -219,17 +221,11 @@ impl ProvisionerApi {
     }
 
     async fn body(&self, response: Response) -> Result<Vec<u8>, ProvisionerError> {
-        let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
-        while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(|error| self.unreachable(&error))?);
-            if body.len() > MAX_RESPONSE_BYTES {
-                let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
-                return Err(ProvisionerError::Refused(
-                    self.advice("answers with more than a megabyte", help),
-                ));
-            }
-        }
-        Ok(body)
+        let too_large = |_| {
+            let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+            ProvisionerError::Refused(self.advice("answers with more than a megabyte", help))
+        };
+        read_body(response, MAX_RESPONSE_BYTES, |error| self.unreachable(&error), too_large).await
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ProvisionerError {

@@ -62,7 +62,7 @@ async fn nothing_that_is_tried_leads_out_of_a_container() {
     let counts = |name: &str| !(HARMLESS.contains(&name) || (rootless && ROOT.contains(&name)));
     for (name, script) in ATTEMPTS.iter().filter(|(name, _)| counts(name)) {
         let script = script.replace("HOME", &folder).replace("PID", &pid);
-        let done = sandbox.exec(&ShellCommand { script, timeout: COMMAND_TIMEOUT }).await.unwrap();
+        let done = sandbox.exec(&ShellCommand::new(script, COMMAND_TIMEOUT)).await.unwrap();
         if done.stdout.contains("ESCAPED") {
             out.push(format!("{name}: {done:?}"));
         }
@@ -96,10 +96,10 @@ async fn a_container_is_bounded_and_a_command_that_is_killed_leaves_nothing() {
     assert!(!memory.stdout.contains("600000000"), "{memory:?}");
     let full = sh(&*sandbox, "head -c 600000000 /dev/zero > /tmp/x && echo ESCAPED; rm -f /tmp/x").await;
     assert!(!full.stdout.contains("ESCAPED"), "{full:?}");
-    let bomb = ShellCommand {
-        script: "for i in $(seq 200); do sleep 77 & done; (env -i setsid sleep 78 &); wait".into(),
-        timeout: Duration::from_secs(3),
-    };
+    let bomb = ShellCommand::new(
+        "for i in $(seq 200); do sleep 77 & done; (env -i setsid sleep 78 &); wait".into(),
+        Duration::from_secs(3),
+    );
     let done = sandbox.exec(&bomb).await.unwrap();
     assert_eq!(done.killed, Some(Killed::Late), "{done:?}");
     let left = sandbox

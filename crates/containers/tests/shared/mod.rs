@@ -76,7 +76,7 @@ pub(crate) fn rules() -> PoolRules {
 }
 
 pub(crate) fn command(script: &str) -> ShellCommand {
-    ShellCommand { script: script.to_owned(), timeout: COMMAND_TIMEOUT }
+    ShellCommand::new(script.to_owned(), COMMAND_TIMEOUT)
 }
 
 pub(crate) async fn sh(sandbox: &dyn Sandbox, script: &str) -> Exec {

@@ -158,7 +158,7 @@ async fn late_and_given_up_commands_are_killed_over_the_api_and_the_background_i
     let pool = home.pool(docker.clone());
     let sandbox = acquire(&pool, "t").await;
     let name = sim.running()[0].clone();
-    let late = ShellCommand { script: "echo begun; sleep 8881".into(), timeout: Duration::from_millis(500) };
+    let late = ShellCommand::new("echo begun; sleep 8881".into(), Duration::from_millis(500));
     let done = sandbox.exec(&late).await.unwrap();
     assert_eq!((done.stdout.as_str(), done.code, done.killed), ("begun\n", None, Some(Killed::Late)));
     let begun = Instant::now();

@@ -158,7 +158,7 @@ async fn what_takes_too_long_is_killed_with_all_that_it_started_and_nothing_else
     let script = "echo begun; (sleep 2221 &) ; setsid sleep 2222 & (env -i setsid sleep 2223 &) ; \
                   trap '' TERM INT HUP; sleep 2224";
     let begun = Instant::now();
-    let late = ShellCommand { script: script.to_owned(), timeout: Duration::from_secs(1) };
+    let late = ShellCommand::new(script.to_owned(), Duration::from_secs(1));
     let other = command("sleep 2; echo mine");
     let (done, other) = tokio::join!(sandbox.exec(&late), sandbox.exec(&other));
     let (done, other) = (done.unwrap(), other.unwrap());
@@ -200,7 +200,7 @@ async fn what_cannot_be_killed_by_itself_goes_with_its_container() {
     let pool = home.pool(exec(&home, &sim));
     let sandbox = acquire(&pool, "t").await;
     says(&*sandbox, "echo kept > file").await;
-    let late = ShellCommand { script: "sleep 4441".into(), timeout: Duration::from_millis(300) };
+    let late = ShellCommand::new("sleep 4441".into(), Duration::from_millis(300));
     let broken = async {
         while !sim.asked().iter().any(|asked| asked.body["Cmd"][4] == "sleep 4441") {
             tokio::time::sleep(Duration::from_millis(2)).await;

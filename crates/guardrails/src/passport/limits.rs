@@ -1,8 +1,6 @@
 //! Limits of a capability: allowed commands and blocked patterns.
 
-use super::programs;
 use crate::{GuardrailDecision, decision::BLOCKED_PATTERN};
-use pudu_base::danger;
 use regex::RegexBuilder;
 use serde::Deserialize;
 use serde_json::Value;
@@ -51,7 +49,7 @@ impl CapabilityLimits {
             return GuardrailDecision::denied(BLOCKED_PATTERN, why);
         }
         match (&self.allowed_commands, script) {
-            (Some(allowed), Some(script)) => match programs::check(allowed, script) {
+            (Some(allowed), Some(script)) => match pudu_shell::passport::check(allowed, script) {
                 Err(why) => GuardrailDecision::denied(COMMAND_NOT_ALLOWED, why),
                 Ok(()) => GuardrailDecision::allowed(),
             },
@@ -72,7 +70,7 @@ fn texts(input: &Value, script: Option<&str>) -> Option<Vec<String>> {
     let plain: Vec<String> = all.iter().map(|text| single_blanks(text)).collect();
     all.extend(plain);
     if let Some(script) = script {
-        let commands = danger::commands(script).ok()?;
+        let commands = pudu_shell::commands(script).ok()?;
         all.extend(commands.iter().map(|words| words.join(" ")));
     }
     Some(all)

@@ -7,10 +7,8 @@ mod line;
 
 use super::{Gate, Middleware};
 use crate::{RunState, Toolbox};
-use pudu_base::{
-    ToolCall,
-    danger::{self, Danger},
-};
+use pudu_base::ToolCall;
+use pudu_shell::danger::{self, Danger};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// Maximum size of a call that users are asked to approve, in bytes. Every replay, page and chat that shows the

@@ -3,7 +3,7 @@
 use crate::{error::MemoryError, scope::MemoryScope};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, OpenOptions, OpenOptionsExt},
+    fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt},
 };
 use pudu_base::UserId;
 use std::{
@@ -13,6 +13,19 @@ use std::{
 
 /// Maximum size of a file that is read, in bytes. A `memory.json` of version 1.0 with 10,000 facts has 5 MiB.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Minimum age of a file's last change, in milliseconds, for which a later change surely has another time.
+const MIN_SETTLED_AGE: i64 = 2_000;
+
+/// Version of a file's content, without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    inode: u64,
+    length: u64,
+    /// Seconds and nanoseconds since 1970 of the last change of the content, and of the file.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
 
 /// A user's folder.
 pub(crate) struct UserFolder {
@@ -76,6 +89,8 @@ impl UserFolder {
     }
 
     fn read_up_to(&self, file: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        #[cfg(test)]
+        tests::count_read(file);
         let opened = match self.dir.open(file) {
             Ok(opened) => opened,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -92,6 +107,19 @@ impl UserFolder {
             return Err(io::Error::new(ErrorKind::FileTooLarge, "it is larger than 32 MiB"));
         }
         Ok(Some(bytes))
+    }
+
+    /// Returns the version of a file. `None` if it changed so recently that another change could have the same version.
+    pub(crate) fn version(&self, file: &Path, now: i64) -> Option<FileVersion> {
+        let meta = self.dir.metadata(file).ok()?;
+        let version = FileVersion {
+            inode: meta.ino(),
+            length: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        };
+        let is_settled = |(seconds, _): (i64, i64)| (now - MIN_SETTLED_AGE) / 1_000 > seconds;
+        (is_settled(version.modified) && is_settled(version.changed)).then_some(version)
     }
 
     /// Whether a file or folder exists.
@@ -234,6 +262,16 @@ pub(crate) mod tests {
 
     thread_local! {
         static STEPS: Cell<Option<u32>> = const { Cell::new(None) };
+        static FACTS_READ: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Returns the number of files of facts that this thread has read.
+    pub(crate) fn facts_read() -> usize {
+        FACTS_READ.get()
+    }
+
+    pub(super) fn count_read(file: &super::Path) {
+        FACTS_READ.set(FACTS_READ.get() + usize::from(file.extension().is_some_and(|end| end == "md")));
     }
 
     pub(super) fn steps() -> Option<u32> {

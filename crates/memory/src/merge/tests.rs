@@ -1,5 +1,5 @@
 use super::*;
-use crate::{FactCategory, FactOrigin, FactSource, LearntMark, NewFact, files::tests::kill_after};
+use crate::{FactCategory, FactOrigin, FactSource, NewFact, files::tests::kill_after};
 use std::path::Path;
 
 /// 2026-07-01, in milliseconds.
@@ -39,14 +39,10 @@ fn furnished(home: &Path) -> MemoryStore {
         store.add(&scope, fact(content, confidence), NOW).unwrap();
     }
     let summary = |key, text: &str| Changes { summaries: vec![(key, text.to_owned())], ..Changes::default() };
-    let read_to = |thread: &str, message: &str, changes| Changes {
-        learnt: Some(LearntMark { thread: thread.to_owned(), message: message.to_owned() }),
-        ..changes
-    };
     let keep = |scope: &MemoryScope, changes: Changes| store.change(scope, NOW, |_| Ok(changes)).unwrap();
-    keep(&of("ada"), read_to("both", "3", summary(SummaryKey::WorkContext, "Works a lot. Likes it.")));
-    keep(&of("phone"), read_to("both", "7", summary(SummaryKey::WorkContext, "Likes it! Is a nurse.")));
-    keep(&of("phone"), read_to("phones", "5", summary(SummaryKey::TopOfMind, "A chess game.")));
+    keep(&of("ada"), summary(SummaryKey::WorkContext, "Works a lot. Likes it."));
+    keep(&of("phone"), summary(SummaryKey::WorkContext, "Likes it! Is a nurse."));
+    keep(&of("phone"), summary(SummaryKey::TopOfMind, "A chess game."));
     let smoke = store.read(&of("phone"), NOW).unwrap().find_same("Used to smoke").unwrap().id.clone();
     let gone = Supersession { id: smoke, by: None, reason: SupersedeReason::Replaced };
     keep(&of("phone"), Changes { superseded: vec![gone], ..Changes::default() });
@@ -80,8 +76,6 @@ fn check(store: &MemoryStore) {
     let text = |key| document.summaries.get(key).text.as_str();
     assert_eq!(text(SummaryKey::WorkContext), "Works a lot. Likes it. Is a nurse.");
     assert_eq!(text(SummaryKey::TopOfMind), "A chess game.");
-    assert_eq!(document.learnt_up_to("both"), Some("3"));
-    assert_eq!(document.learnt_up_to("phones"), Some("5"), "nothing is learnt twice");
     let nurse = document.find_same("Works as a nurse").unwrap();
     assert_eq!(nurse.origin.as_ref().unwrap().quote.as_deref(), Some("Works as a nurse"));
     assert!(contents(store, &of("phone")).is_empty() && aside(store, &of("phone")).is_empty());

@@ -2,9 +2,9 @@ pub(crate) mod scene;
 
 use self::scene::{NOW, Scene, deerflow, exists, fact, new};
 use crate::{
-    Changes, DocumentDetail, EvictionPolicy, FactCategory, FactEdit, FactId, FactOrigin, FactTime,
-    MemoryError, MemoryOptions, MemoryRefusal, MemoryScope, MemoryStore, SummaryKey, SupersedeReason,
-    Supersession,
+    Changes, DocumentDetail, EvictionPolicy, FactCategory, FactEdit, FactId, FactOrigin, FactSource,
+    FactTime, MemoryError, MemoryOptions, MemoryRefusal, MemoryScope, MemoryStore, SummaryKey,
+    SupersedeReason, Supersession, files::tests::facts_read,
 };
 use pudu_base::UserId;
 use serde_json::json;
@@ -598,4 +598,58 @@ fn a_conversation_becomes_facts_in_files() {
     scene.forget(&old);
     let (back, _) = scene.store.add(&scene.scope, new("Lives in Paris"), NOW + 1).unwrap();
     assert_ne!(back, old);
+}
+
+/// An older release stored beside the facts how far conversations were read.
+#[test]
+fn reading_marks_of_an_older_home_change_nothing_and_go_with_the_next_change() {
+    let scene = Scene::new();
+    let origin = FactOrigin { message: Some("m1".into()), ..FactOrigin::default() };
+    let source = FactSource::conversation("t1");
+    let tea = crate::NewFact { origin: Some(origin), source, ..new("Likes tea") };
+    let (id, before) = scene.store.add(&scene.scope, tea, NOW).unwrap();
+    let file = "agents/__default__/.metadata/pudu.json";
+    let origins = json!({id.as_str(): {"message": "m1"}});
+    let marks = json!([{"thread": "t1", "message": "m2"}]);
+    scene.put(file, json!({"version": 1, "origins": origins, "learnt": marks}).to_string());
+    assert_eq!(scene.read(), before.document);
+    assert_eq!(scene.read().evidence("t1").collect::<Vec<_>>(), ["m1"]);
+    assert_eq!(scene.read().evidence("t2").count(), 0);
+    scene.store.add(&scene.scope, crate::NewFact { origin: Some(<_>::default()), ..new("b") }, NOW).unwrap();
+    let text = fs::read_to_string(scene.user().join(file)).unwrap();
+    assert!(text.contains("m1") && !text.contains("learnt"), "{text}");
+}
+
+#[test]
+fn a_file_of_a_fact_is_read_once_until_it_changes() {
+    let scene = Scene::new();
+    let (tea, milk) = (scene.add("Likes tea"), scene.add("Likes milk"));
+    // Long after the last change.
+    let later = NOW + 100 * 365 * 24 * 3_600_000;
+    let read = |now| {
+        let before = facts_read();
+        let document = scene.store.read(&scene.scope, now).unwrap();
+        let mut contents: Vec<_> = document.facts.into_iter().map(|fact| fact.content).collect();
+        contents.sort();
+        (contents.join(", "), facts_read() - before)
+    };
+    let check = |now, contents: &str, count| assert_eq!(read(now), (contents.to_owned(), count));
+    check(NOW, "Likes milk, Likes tea", 2);
+    check(NOW, "Likes milk, Likes tea", 2);
+    check(later, "Likes milk, Likes tea", 2);
+    check(later, "Likes milk, Likes tea", 0);
+    // By hand, as long as before.
+    let path = scene.user().join(scene.file(tea.as_str()));
+    let text = fs::read_to_string(&path).unwrap().replace("tea", "pie");
+    fs::write(&path, text).unwrap();
+    // The time of a file is too coarse for two changes of a test.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(3_600)).unwrap();
+    check(later, "Likes milk, Likes pie", 1);
+    check(later, "Likes milk, Likes pie", 0);
+    fs::remove_file(scene.user().join(scene.file(milk.as_str()))).unwrap();
+    check(later, "Likes pie", 0);
+    fs::write(&path, "---").unwrap();
+    check(later, "", 1);
+    check(later, "", 1);
 }

@@ -13,7 +13,7 @@ use tokio::{
 async fn there_is_a_shell_where_the_kernel_confines_it_or_the_operator_allows_the_hosts() {
     let allowed = |host_shell| Options { host_shell, ..Options::default() };
     let none = house(None, allowed(false)).await;
-    let command = ShellCommand { script: "true".into(), timeout: Duration::from_secs(1) };
+    let command = ShellCommand::new("true".into(), Duration::from_secs(1));
     assert!(matches!(none.sandbox.exec(&command).await, Err(SandboxError::Refused(_))));
     assert_eq!(none.local.shell(), None);
     let host = house(None, allowed(true)).await;
@@ -130,7 +130,7 @@ async fn ends(house: &House, mark: &str) {
     let done = house.sh_for(&slow(2), Duration::from_millis(500)).await;
     assert_eq!((done.stdout.as_str(), done.code, done.killed), ("begun\n", None, Some(Killed::Late)));
     gone(&format!("{mark}2")).await;
-    let command = ShellCommand { script: slow(3), timeout: Duration::from_secs(1000) };
+    let command = ShellCommand::new(slow(3), Duration::from_secs(1000));
     let dropped = tokio::time::timeout(Duration::from_millis(500), house.sandbox.exec(&command)).await;
     assert!(dropped.is_err());
     gone(&format!("{mark}3")).await;
@@ -157,7 +157,7 @@ async fn a_script_that_cannot_be_handed_over_is_refused_with_a_way_out() {
     let long = format!("echo {}", "x".repeat(100_000));
     assert_eq!(house.says(&long).await.len(), 100_000);
     for script in ["#".repeat(200_000), "echo \0".to_owned()] {
-        let command = ShellCommand { script, timeout: Duration::from_secs(9) };
+        let command = ShellCommand::new(script, Duration::from_secs(9));
         let refused = house.sandbox.exec(&command).await.unwrap_err().to_string();
         assert!(refused.contains("write it to a file"), "{refused}");
     }
@@ -221,9 +221,10 @@ async fn a_commands_own_variables_are_in_its_environment_alone_and_take_nobodys_
     let variable = |(name, value): (&str, &str)| Variable { name: name.into(), value: value.into() };
     let variables = [("KEY", "a 'b' $c\nd"), ("FIXED", "another")].map(variable);
     let script = r#"printf '%s|%s' "$KEY" "$FIXED""#;
-    let command = ShellCommand { script: script.into(), timeout: Duration::from_secs(20) };
+    let command = ShellCommand::new(script.into(), Duration::from_secs(20));
+    let with_variables = ShellCommand { variables: variables.into(), ..command.clone() };
     for house in houses.into_iter().flatten() {
-        let done = house.sandbox.exec_with(&command, &variables).await.unwrap();
+        let done = house.sandbox.exec(&with_variables).await.unwrap();
         assert_eq!(done.stdout, "a 'b' $c\nd|the operator's", "{}", done.stderr);
         let without = house.sandbox.exec(&command).await.unwrap();
         assert_eq!(without.stdout, "|the operator's");

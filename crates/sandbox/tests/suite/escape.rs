@@ -313,7 +313,6 @@ fn starting_the_program_under_the_sandboxs_name_does_nothing_for_anybody() {
 #[tokio::test]
 async fn the_attempts_are_told_from_a_shell_that_does_nothing() {
     let Some(house) = confined(Options::default()).await else { return };
-    let command =
-        ShellCommand { script: "cat /etc/passwd && echo ESCAPED".into(), timeout: Duration::from_secs(20) };
+    let command = ShellCommand::new("cat /etc/passwd && echo ESCAPED".into(), Duration::from_secs(20));
     assert!(house.sandbox.exec(&command).await.unwrap().stdout.ends_with("ESCAPED\n"));
 }

@@ -193,8 +193,7 @@ async fn daemon_and_commands_can_use_each_others_files() {
     let secret = std::fs::metadata(place.home.path().join("secret")).unwrap();
     let thread = pudu_base::SandboxProvider::acquire(&place.local, &"old".into()).await.unwrap();
     let script = "echo new >> deep/file && touch deep/other && cat deep/file".to_owned();
-    let done =
-        thread.exec(&pudu_base::ShellCommand { script, timeout: Duration::from_secs(20) }).await.unwrap();
+    let done = thread.exec(&pudu_base::ShellCommand::new(script, Duration::from_secs(20))).await.unwrap();
     assert_eq!(done.stdout, "oldnew\n", "{done:?}");
     let after = std::fs::metadata(place.home.path().join("secret")).unwrap();
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&secret), std::os::unix::fs::MetadataExt::uid(&after));

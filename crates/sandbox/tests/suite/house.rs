@@ -73,7 +73,7 @@ impl House {
     }
 
     pub(crate) async fn sh_for(&self, script: &str, timeout: Duration) -> Exec {
-        let command = ShellCommand { script: script.into(), timeout };
+        let command = ShellCommand::new(script.into(), timeout);
         self.sandbox.exec(&command).await.unwrap()
     }
 

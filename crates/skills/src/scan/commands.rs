@@ -8,7 +8,10 @@ use super::finding::{
     FindingSeverity::{self, Block, Warn},
     display_text,
 };
-use pudu_base::danger::{self, Danger, MAX_SCRIPT_BYTES};
+use pudu_shell::{
+    MAX_SCRIPT_BYTES,
+    danger::{self, Danger},
+};
 
 /// Extensions of shell scripts, and the names of shells.
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "ksh", "dash", "ash", "fish"];
@@ -175,6 +178,6 @@ fn rule(danger: Danger) -> (&'static str, FindingSeverity) {
         | Danger::Stops
         | Danger::Kills
         | Danger::Pushes => ("damage", Warn),
-        Danger::Quotes | Danger::Brackets | Danger::Deep | Danger::Long => ("commands", Warn),
+        Danger::Unread(_) => ("commands", Warn),
     }
 }

@@ -4,7 +4,8 @@
 use backon::{ExponentialBuilder, Retryable};
 use pudu_base::ToolError;
 use pudu_net::{
-    reqwest::{Client, Error, RequestBuilder, Response},
+    read_body,
+    reqwest::{Client, Error, RequestBuilder},
     retry, scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -102,16 +103,14 @@ impl Exchange {
                 again: Some(Duration::ZERO),
             }
         };
-        let mut response = request.send().await.map_err(unreachable)?;
+        let response = request.send().await.map_err(unreachable)?;
         let wait = retry::after(response.headers(), SystemTime::now());
         let status = response.status();
-        let body = body(&mut response).await.map_err(|error| match error {
-            Some(error) => unreachable(error),
-            None => ProviderError {
-                said: format!("answered with more than {} MiB", MAX_RESPONSE_BYTES / 1024 / 1024),
-                again: None,
-            },
-        })?;
+        let too_large = |_| ProviderError {
+            said: format!("answered with more than {} MiB", MAX_RESPONSE_BYTES / 1024 / 1024),
+            again: None,
+        };
+        let body = read_body(response, MAX_RESPONSE_BYTES, unreachable, too_large).await?;
         if status.is_success() {
             return Ok(ProviderResponse { status: status.as_u16(), body });
         }
@@ -143,18 +142,6 @@ impl Exchange {
         };
         ProviderError { said, again }
     }
-}
-
-/// Reads a response; the error is `None` if it is too large.
-async fn body(response: &mut Response) -> Result<Vec<u8>, Option<Error>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(Some)? {
-        if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-            return Err(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 /// Finds the message of an error: providers use different keys.

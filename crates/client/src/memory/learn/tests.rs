@@ -2,12 +2,12 @@ use super::{
     turns::{said_at, turns},
     *,
 };
-use crate::{AgentSetup, Asker, Control, MemoryMode, MemoryRules, ModelInfo};
+use crate::{AgentSetup, Asker, Control, MemoryMode, MemoryRules, MemorySetup, ModelInfo};
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use pudu_base::{Delta, Finish, Model, ModelStream, RetryReason, RunId, ThreadId, UserId};
 use pudu_harness::RunBounds;
-use pudu_memory::MemoryOptions;
+use pudu_memory::{FactCategory, FactOrigin, FactSource, MemoryOptions, NewFact};
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
 use pudu_skills::Skills;
 use pudu_store::{Db, DbLocation, Identity, JoinCode, RecallLimits};
@@ -72,7 +72,7 @@ fn client(db: &Db, home: &Path, model: &Arc<Proposer>, shared_people: bool) -> C
         options: MemoryOptions::default(),
     };
     let setup = AgentSetup::new([(info, model.clone() as Arc<dyn Model>)], [], bounds, places);
-    let setup = setup.with_titles(None, None).with_memory(Some(rules), None);
+    let setup = AgentSetup { titles: None, memory: MemorySetup::new(rules, None, &setup.models), ..setup };
     Client::new(db.clone(), folders, setup, Skills::none(), 1)
 }
 
@@ -142,6 +142,27 @@ async fn a_host_that_was_taken_for_dead_adds_nothing_when_it_comes_back() {
     next.await.unwrap();
     assert_eq!(scene.facts().await, ["Drinks green tea always"]);
     assert_eq!(scene.db.next_learning().await.unwrap(), None);
+}
+
+/// The mark of a home from before, or of a process that died after it stored the facts, is not in the store.
+#[tokio::test]
+async fn messages_that_facts_were_learnt_from_are_not_read_again() {
+    let scene = Scene::new().await;
+    let of = MemoryOf { user: UserId::local(), agent: None };
+    let origin = FactOrigin { message: Some("h1".into()), ..FactOrigin::default() };
+    let fact = NewFact {
+        content: "Likes green tea".to_owned(),
+        category: FactCategory::Context,
+        confidence: 0.9,
+        source: FactSource::conversation("t"),
+        origin: Some(origin),
+    };
+    scene.one.memories().add(&of, fact).await.unwrap();
+    scene.model.may_answer.add_permits(9);
+    scene.one.read_waiting().await;
+    assert_eq!(scene.model.asked.load(Ordering::SeqCst), 0);
+    assert_eq!(scene.facts().await, ["Likes green tea"]);
+    assert_eq!(scene.db.next_learning().await.unwrap(), None, "it counts as read");
 }
 
 #[tokio::test]

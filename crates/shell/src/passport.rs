@@ -1,6 +1,10 @@
 //! Decides whether a script runs only allowed programs. Anything uncertain is denied.
 
-use super::script::{PlainCommand, PlainReader, PlainWord};
+use crate::{
+    MAX_SCRIPT_BYTES, MAX_SUBSTITUTION_DEPTH, UnreadScript, script,
+    syntax::{ParsedCommand, ShellWord},
+    wrapped::{Wrapper, found_commands, until_end},
+};
 
 /// Entry that allows any command.
 const ANY: &str = "*";
@@ -18,91 +22,21 @@ const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
 const TEXT_OPTIONS: [&str; 4] = ["-c", "-lc", "-ec", "-euc"];
 /// Programs that set variables, evaluate expressions, or run commands from their arguments or input in their own way.
 /// Even if allowed, the programs that they run are uncertain.
-/// they are allowed, it is not certain what they run.
-const UNCERTAIN: [&str; 42] = [
-    ".",
-    "alias",
-    "bind",
-    "compgen",
-    "complete",
-    "coproc",
-    "declare",
-    "enable",
-    "eval",
-    "export",
-    "fc",
-    "getopts",
-    "hash",
-    "jobs",
-    "let",
-    "local",
-    "mapfile",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shopt",
-    "source",
-    "trap",
-    "typeset",
-    "unset",
-    "wait", // builtins of a shell
-    "zsh",
-    "ksh",
-    "fish",
-    "doas",
-    "ionice",
-    "stdbuf",
-    "chroot",
-    "flock",
-    "watch",
-    "strace",
-    "unshare",
-    "busybox",
-    "caffeinate",
-    "parallel",
-    "script",
-];
+const UNCERTAIN: &str = ". alias bind compgen complete coproc declare enable eval export fc getopts hash jobs let local \
+    mapfile read readarray readonly set shopt source trap typeset unset wait zsh ksh fish parallel script";
 /// Operators of `test` for one word, and for two.
 const ASKS_ONE: [&str; 11] = ["-e", "-f", "-d", "-r", "-w", "-x", "-s", "-z", "-n", "-L", "-h"];
 const ASKS_TWO: [&str; 9] = ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 /// Parts of lower-case variable names that control programs nevertheless.
 const STEERING: [&str; 4] = ["proxy", "npm_", "histchars", "auto_resume"];
 
-/// A program that runs another command.
-struct PassingProgram {
-    name: &'static str,
-    /// Options without a value, and options with a value in the next word.
-    flags: &'static str,
-    valued: &'static str,
-    /// Number of its own arguments before the command.
-    operands: usize,
-    /// Whether it sets variables.
-    sets: bool,
-}
-
-const fn passing(name: &'static str, flags: &'static str, valued: &'static str) -> PassingProgram {
-    PassingProgram { name, flags, valued, operands: 0, sets: false }
-}
-
-const PASSING: [PassingProgram; 11] = [
-    passing("nohup", "", ""),
-    passing("nice", "", "n"),
-    passing("time", "p", ""),
-    PassingProgram { operands: 1, ..passing("timeout", "", "ks") },
-    passing("xargs", "0rt", "nPLI"),
-    PassingProgram { sets: true, ..passing("env", "i", "") },
-    PassingProgram { sets: true, ..passing("sudo", "nE", "u") },
-    passing("command", "p", ""),
-    passing("builtin", "", ""),
-    passing("exec", "", ""),
-    passing("setsid", "", ""),
-];
-
 type Verdict = Result<(), String>;
 
-/// Checks that a script runs only allowed programs; the error is the reason.
-pub(super) fn check(allowed: &[String], script: &str) -> Verdict {
+/// Checks that a script runs only programs of a list. An entry is a name, the beginning of a command, or `*`.
+///
+/// # Errors
+/// The reason when it may run another program.
+pub fn check(allowed: &[String], script: &str) -> Verdict {
     if allowed.iter().any(|entry| entry == ANY) {
         return Ok(());
     }
@@ -112,7 +46,7 @@ pub(super) fn check(allowed: &[String], script: &str) -> Verdict {
 /// A command that is run by other programs.
 #[derive(Clone, Copy)]
 struct Layer<'a> {
-    words: &'a [PlainWord],
+    words: &'a [ShellWord],
     /// Whether the program before it appends words.
     is_fed: bool,
     /// Maximum number of further layers.
@@ -126,17 +60,28 @@ struct ProgramList<'a> {
 
 impl ProgramList<'_> {
     fn script(&self, script: &str, left: usize) -> Verdict {
-        let commands = PlainReader::read(script)
-            .map_err(|what| format!("it cannot be told which programs the command runs: it has {what}"))?;
-        commands.iter().try_for_each(|command| self.command(command, left))
+        let read = match script::read(script, MAX_SUBSTITUTION_DEPTH) {
+            _ if script.len() > MAX_SCRIPT_BYTES => Err(describe(UnreadScript::Long)),
+            Err(why) => Err(describe(why)),
+            Ok(script) => script.uncertain.map_or(Ok(script.commands), Err),
+        };
+        let commands =
+            read.map_err(|what| format!("it cannot be told which programs the command runs: it has {what}"))?;
+        self.commands(&commands, left)
     }
 
-    fn command(&self, command: &PlainCommand, left: usize) -> Verdict {
+    fn commands(&self, commands: &[ParsedCommand], left: usize) -> Verdict {
+        commands.iter().try_for_each(|command| {
+            command.nested().try_for_each(|inner| self.commands(inner, left))?;
+            self.command(command, left)
+        })
+    }
+
+    fn command(&self, command: &ParsedCommand, left: usize) -> Verdict {
         let words = command.words.as_slice();
         if let [head, rest @ ..] = words
-            && head.text == "for"
-            && !head.is_quoted
-            && command.arrows == 0
+            && head.is_keyword("for")
+            && !command.redirected
         {
             return loop_head(rest);
         }
@@ -153,7 +98,10 @@ impl ProgramList<'_> {
             return Err("it is only known later which program the command runs".to_owned());
         }
         let name = program.text.rsplit('/').next().unwrap_or_default();
-        if UNCERTAIN.contains(&name) {
+        let wrapper = Wrapper::find(name);
+        if wrapper.is_some_and(|wrapper| wrapper.certain.is_none())
+            || UNCERTAIN.split(' ').any(|uncertain| uncertain == name)
+        {
             return Err(format!("{name} may run any program"));
         }
         self.listed(layer.words)?;
@@ -163,16 +111,13 @@ impl ProgramList<'_> {
             "printf" => !layer.is_fed && inner.words.first().is_some_and(is_plain_format),
             "find" => return self.found(inner),
             name if SHELLS.contains(&name) => return self.shell(inner),
-            name => match PASSING.iter().find(|passing| passing.name == name) {
-                Some(passing) => return self.passed(passing, inner),
-                None => true,
-            },
+            _ => return wrapper.map_or(Ok(()), |wrapper| self.passed(wrapper, inner)),
         };
         if certain { Ok(()) } else { Err(uncertain(name)) }
     }
 
     /// Checks that a program is allowed with its arguments.
-    fn listed(&self, words: &[PlainWord]) -> Verdict {
+    fn listed(&self, words: &[ShellWord]) -> Verdict {
         let program = words.first().map(|word| word.text.as_str()).unwrap_or_default();
         let name = match program.rsplit_once('/') {
             Some((folder, name)) if FOLDERS.contains(&folder) => name,
@@ -191,61 +136,55 @@ impl ProgramList<'_> {
     }
 
     /// Checks a command that is run by another program.
-    fn passed(&self, passing: &PassingProgram, mut layer: Layer<'_>) -> Verdict {
-        let unclear = || uncertain(passing.name);
-        let is_question = |word: &PlainWord| word.is_fixed() && matches!(word.text.as_str(), "-v" | "-V");
+    fn passed(&self, wrapper: &Wrapper, mut layer: Layer<'_>) -> Verdict {
+        let unclear = || uncertain(wrapper.name);
+        let (flags, valued) = wrapper.certain.ok_or_else(unclear)?;
+        let sets_variables = matches!(wrapper.name, "env" | "sudo");
+        let is_question = |word: &ShellWord| word.is_fixed() && matches!(word.text.as_str(), "-v" | "-V");
         if layer.is_fed {
             return Err(unclear());
         }
-        if passing.name == "command" && layer.words.first().is_some_and(is_question) {
+        if wrapper.name == "command" && layer.words.first().is_some_and(is_question) {
             return Ok(());
         }
         while let Some(option) = layer.words.first().filter(|word| word.text.starts_with('-')) {
             let mut letters = option.text.chars().skip(1);
             let letter = letters.next().filter(|_| option.is_fixed()).ok_or_else(unclear)?;
             let own = match letters.next() {
-                None if passing.flags.contains(letter) => 1,
-                None if passing.valued.contains(letter) => 2,
+                None if flags.contains(letter) => 1,
+                None if valued.contains(letter) => 2,
                 _ => return Err(unclear()),
             };
             // Another placeholder could also replace the program's name.
-            let fits = |value: &PlainWord| is_operand(value) && (letter != 'I' || value.text == "{}");
+            let fits = |value: &ShellWord| is_operand(value) && (letter != 'I' || value.text == "{}");
             if own == 2 && !layer.words.get(1).is_some_and(fits) {
                 return Err(unclear());
             }
             layer.words = layer.words.get(own..).unwrap_or_default();
         }
-        while let Some(word) = layer.words.first().filter(|word| passing.sets && word.text.contains('=')) {
+        while let Some(word) = layer.words.first().filter(|word| sets_variables && word.text.contains('=')) {
             variable(word, word.variable().ok_or_else(unclear)?, false)?;
             if word.is_split {
                 return Err(unclear());
             }
             layer.words = layer.words.get(1..).unwrap_or_default();
         }
-        if !layer.words.iter().take(passing.operands).all(is_operand) {
+        if !layer.words.iter().take(wrapper.operands).all(is_operand) {
             return Err(unclear());
         }
-        layer.words = layer.words.get(passing.operands..).unwrap_or_default();
-        self.program(Layer { is_fed: passing.name == "xargs", ..layer })
+        layer.words = layer.words.get(wrapper.operands..).unwrap_or_default();
+        self.program(Layer { is_fed: wrapper.name == "xargs", ..layer })
     }
 
     /// Checks the commands that `find` runs.
     fn found(&self, layer: Layer<'_>) -> Verdict {
         // A word that is unknown until run time could be `-exec`.
-        let is_certain =
-            |word: &PlainWord| word.is_fixed() || (!word.is_split && !word.text.starts_with(['-', '$']));
+        let is_certain = |word: &ShellWord| word.is_fixed() || (!word.is_split && word.begins_fixed());
         if layer.is_fed || !layer.words.iter().all(is_certain) {
             return Err(uncertain("find"));
         }
-        let runs = |word: &PlainWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
-        let mut rest = layer.words;
-        while let Some(at) = rest.iter().position(runs) {
-            rest = rest.get(at + 1..).unwrap_or_default();
-            let end = rest.iter().position(|word| word.text == ";" || word.text == "+").unwrap_or(rest.len());
-            let words = rest.get(..end).unwrap_or_default();
-            self.program(Layer { words, is_fed: true, ..layer })?;
-        }
-        Ok(())
+        let run = |rest| self.program(Layer { words: until_end(rest), is_fed: true, ..layer });
+        found_commands(layer.words).try_for_each(run)
     }
 
     /// Checks the script that is passed to a shell.
@@ -267,36 +206,43 @@ impl ProgramList<'_> {
     }
 }
 
+fn describe(why: UnreadScript) -> &'static str {
+    match why {
+        UnreadScript::Quotes => "quotes that do not close",
+        UnreadScript::Brackets => "brackets that do not close",
+        UnreadScript::Deep => "too many brackets within each other",
+        UnreadScript::Long => "too much text",
+    }
+}
+
 fn uncertain(name: &str) -> String {
     format!("it cannot be told which programs {name} runs here")
 }
 
 /// Returns whether a word is known and not an option.
-fn is_operand(word: &PlainWord) -> bool {
+fn is_operand(word: &ShellWord) -> bool {
     word.is_fixed() && !word.text.starts_with(['-', '+'])
 }
 
 /// Returns whether a word is a format without variables, unlike `%n`.
-fn is_plain_format(word: &PlainWord) -> bool {
+fn is_plain_format(word: &ShellWord) -> bool {
     let sets =
         |rest: &str| rest.trim_start_matches(|c| "#'-+ 0123456789.*hjlLtz".contains(c)).starts_with('n');
     is_operand(word) && !word.text.split('%').skip(1).any(sets)
 }
 
 /// Checks the variable of a loop.
-fn loop_head(words: &[PlainWord]) -> Verdict {
+fn loop_head(words: &[ShellWord]) -> Verdict {
     match words {
         [name] => may_be_set(&name.text, is_own(&name.text)),
-        [name, sign, ..] if sign.text == "in" && !sign.is_quoted => {
-            may_be_set(&name.text, is_own(&name.text))
-        }
+        [name, sign, ..] if sign.is_keyword("in") => may_be_set(&name.text, is_own(&name.text)),
         _ => Err("it cannot be told what the command's loop goes through".to_owned()),
     }
 }
 
 /// Checks that setting these variables cannot run a program. Variables for languages and time zones are allowed, and
 /// lower-case variables of the script.
-fn variable(word: &PlainWord, name: &str, is_for_itself: bool) -> Verdict {
+fn variable(word: &ShellWord, name: &str, is_for_itself: bool) -> Verdict {
     let value = word.text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
     // In other character sets, a shell may read different characters than this code.
     let is_language = (name == "LANG" || name.starts_with("LC_"))
@@ -316,7 +262,7 @@ fn may_be_set(name: &str, is_harmless: bool) -> Verdict {
 }
 
 /// Returns whether a test contains no arithmetic, which would run commands in brackets.
-fn is_plain_test(name: &str, words: &[PlainWord]) -> bool {
+fn is_plain_test(name: &str, words: &[ShellWord]) -> bool {
     let words = match (name, words) {
         ("test", words) => words,
         (_, [words @ .., last]) if last.is_fixed() && last.text == if name == "[" { "]" } else { "]]" } => {
@@ -328,7 +274,7 @@ fn is_plain_test(name: &str, words: &[PlainWord]) -> bool {
         [not, words @ ..] if not.is_fixed() && not.text == "!" => words,
         words => words,
     };
-    let asks = |sign: &PlainWord, all: &[&str]| sign.is_fixed() && all.contains(&sign.text.as_str());
+    let asks = |sign: &ShellWord, all: &[&str]| sign.is_fixed() && all.contains(&sign.text.as_str());
     // Only `[[` evaluates the words that it compares as arithmetic.
     let two = if name == "[[" { ASKS_TWO.get(..3).unwrap_or_default() } else { &ASKS_TWO };
     let is_asked = match words {
@@ -338,4 +284,73 @@ fn is_plain_test(name: &str, words: &[PlainWord]) -> bool {
         _ => false,
     };
     is_asked && words.iter().all(|word| !word.is_split)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check as check_script;
+    use crate::MAX_SCRIPT_BYTES;
+
+    #[test]
+    fn constructs_that_a_shell_may_read_differently_are_denied_by_name() {
+        let allowed = ["ls", "E", "{", "for", "if", "case", "function", "x"].map(String::from);
+        let check = |script: &str, construct: &str| {
+            let denied = format!("it cannot be told which programs the command runs: it has {construct}");
+            assert_eq!(check_script(&allowed, script), Err(denied), "{script}");
+        };
+        check("if(ls)", "a function, a list or a pattern in brackets");
+        check("x=(ls)", "a function, a list or a pattern in brackets");
+        check("ls &>(ls)", "a function, a list or a pattern in brackets");
+        check("ls (ls)", "a function or a bracket that is not paired");
+        check(">x (ls)", "a function or a bracket that is not paired");
+        check("ls )", "a function or a bracket that is not paired");
+        check("((1))", "a calculation");
+        check("( ls", "brackets that do not close");
+        check("$(ls", "brackets that do not close");
+        check("ls 'x", "quotes that do not close");
+        check("[[ x\n]]", "a sign in a test");
+        check("ls\r", "a blank that is none for a shell");
+        check("ls x\u{1}", "a blank that is none for a shell");
+        check("(ls # x\n)", "a comment in brackets");
+        check("ls\\\n x", "a backslash at the end of a line within a word");
+        check("ls \\\n#x", "a backslash at the end of a line within a word");
+        check("ls x\\", "a backslash at the end of a line within a word");
+        check("ls \"x\\\n\"", "a backslash at the end of a line in a text");
+        check("ls <(ls)x", "a word behind a bracket");
+        check("{x}>x ls", "a variable before an arrow");
+        check(">x if ls", "a keyword behind an arrow");
+        check("case x", "a choice, a function or a coprocess");
+        check(">x function ls", "a choice, a function or a coprocess");
+        check("ls <| ls", "an arrow without a file");
+        check("ls > ; ls", "an arrow without a file");
+        check("(ls <<E)", "a here-document in brackets");
+        check("ls <<E (ls)\nE", "a function or a bracket that is not paired");
+        check("ls <<E $(ls)\nE", "brackets beside a here-document");
+        check("ls <<E 'x\n'\nE", "a quote beside a here-document");
+        check("ls <<E \"x\n\"\nE", "a quote beside a here-document");
+        check("ls <<$x\n", "a here-document with an unusual mark");
+        check("ls <<'E'E\n", "a here-document with an unusual mark");
+        check("ls <<E\nx\\\nE\n", "a backslash at the end of a line in a here-document");
+        check("ls <<E\n`ls`\nE\n", "backticks");
+        check("ls $'x'", "quotes behind a $");
+        check("ls $1", "a sign behind a $ that is not read here");
+        check("ls $((x))", "a calculation with variables");
+        check("ls $((ls) )", "a calculation with variables");
+        check("ls ${x:y}", "a variable in braces that is not read here");
+        check("ls ${!x}", "a variable in braces that is not read here");
+        check(&format!("{}ls{}", "( ".repeat(17), ")".repeat(17)), "too many brackets within each other");
+        check(&"x".repeat(MAX_SCRIPT_BYTES + 1), "too much text");
+        assert_eq!(check_script(&allowed, &format!("{}ls{}", "( ".repeat(16), ")".repeat(16))), Ok(()));
+    }
+
+    #[test]
+    fn substitutions_beside_a_program_are_no_part_of_its_name() {
+        let allowed = ["ls".to_owned()];
+        for script in ["ls<(ls)", "ls$(ls)", "ls\"$x\"", "ls*"] {
+            assert!(check_script(&allowed, script).is_err(), "{script}");
+        }
+        for script in ["ls <(ls)", "ls < <(ls)", "ls -a$(ls)", "ls \"$(pwd)\"", "ls 2>&1 >x"] {
+            assert_eq!(check_script(&allowed, script), Ok(()), "{script}");
+        }
+    }
 }

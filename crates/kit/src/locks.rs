@@ -5,17 +5,17 @@ use std::{
     hash::Hash,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{self, OwnedMutexGuard};
 
 /// Maximum number of remembered keys; beyond it, keys without a holder or a waiter are forgotten.
 const MAX_TRACKED_KEYS: usize = 4096;
 
 /// A held lock, until it is dropped.
-pub(crate) type KeyedLock = OwnedSemaphorePermit;
+pub type KeyedLock = OwnedMutexGuard<()>;
 
-/// Locks of one account, by key: its chats mostly.
+/// Locks by key.
 #[derive(Debug)]
-pub(crate) struct KeyedLocks<K>(Mutex<HashMap<K, Weak<Semaphore>>>);
+pub struct KeyedLocks<K>(Mutex<HashMap<K, Weak<sync::Mutex<()>>>>);
 
 impl<K> Default for KeyedLocks<K> {
     fn default() -> Self {
@@ -24,33 +24,42 @@ impl<K> Default for KeyedLocks<K> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedLocks<K> {
-    /// Waits for the lock of a key. The first to ask is the first to get it; there always is one.
-    pub(crate) async fn lock(&self, key: &K) -> Option<KeyedLock> {
-        self.lock_within(key, usize::MAX).await
+    /// Waits for the lock of a key. The first to ask is the first to get it.
+    pub async fn lock(&self, key: &K) -> KeyedLock {
+        self.mutex(key).lock_owned().await
     }
 
     /// Waits for the lock of a key; `None` where `max_inside` hold it or wait for it already.
-    pub(crate) async fn lock_within(&self, key: &K, max_inside: usize) -> Option<KeyedLock> {
-        let lock = self.semaphore(key);
+    pub async fn lock_within(&self, key: &K, max_inside: usize) -> Option<KeyedLock> {
+        let lock = self.mutex(key);
         let inside = Arc::strong_count(&lock) - 1;
-        if inside >= max_inside {
-            return None;
-        }
-        // Never closed.
-        lock.acquire_owned().await.ok()
+        if inside < max_inside { Some(lock.lock_owned().await) } else { None }
     }
 
-    fn semaphore(&self, key: &K) -> Arc<Semaphore> {
+    /// Forgets keys without a holder or a waiter, and returns the number of the others.
+    pub fn forget_unused(&self) -> usize {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_unused(&mut locks);
+        locks.len()
+    }
+
+    /// Returns the lock of a key.
+    pub fn mutex(&self, key: &K) -> Arc<sync::Mutex<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if locks.len() >= MAX_TRACKED_KEYS {
-            locks.retain(|_, lock| lock.strong_count() > 0);
+            forget_unused(&mut locks);
         }
         locks.get(key).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let fresh = Arc::new(Semaphore::new(1));
+            let fresh = Arc::default();
             locks.insert(key.clone(), Arc::downgrade(&fresh));
             fresh
         })
     }
+}
+
+fn forget_unused<K: Eq + Hash>(locks: &mut HashMap<K, Weak<sync::Mutex<()>>>) {
+    locks.retain(|_, lock| lock.strong_count() > 0);
+    locks.shrink_to_fit();
 }
 
 #[cfg(test)]
@@ -62,10 +71,10 @@ mod tests {
     async fn a_key_has_one_lock_and_no_other_waits_for_it() {
         let locks = KeyedLocks::default();
         let held = locks.lock(&7).await;
-        assert!(locks.semaphore(&7).try_acquire().is_err());
-        assert!(locks.semaphore(&8).try_acquire().is_ok());
+        assert!(locks.mutex(&7).try_lock().is_err());
+        assert!(locks.mutex(&8).try_lock().is_ok());
         drop(held);
-        assert!(locks.semaphore(&7).try_acquire().is_ok());
+        assert!(locks.mutex(&7).try_lock().is_ok());
     }
 
     #[tokio::test]
@@ -76,7 +85,7 @@ mod tests {
             locks.lock(&chat).await;
         }
         assert!(locks.0.lock().unwrap().len() <= MAX_TRACKED_KEYS);
-        assert!(locks.semaphore(&-1).try_acquire().is_err());
+        assert!(locks.mutex(&-1).try_lock().is_err());
     }
 
     #[tokio::test]

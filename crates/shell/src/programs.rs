@@ -1,11 +1,9 @@
 //! The programs that a script runs, for callers that look for some programs.
 
-use super::{
-    MAX_SCRIPT_BYTES, MAX_SUBSTITUTION_DEPTH, SHELLS,
-    kind::Danger,
-    script,
+use crate::{
+    MAX_SCRIPT_BYTES, MAX_SUBSTITUTION_DEPTH, SHELLS, UnreadScript, script,
     syntax::{ParsedCommand, ScriptResult, ShellWord},
-    wrapped::Bare,
+    wrapped::{self, Bare},
 };
 
 /// Words that begin a loop, a choice or a function, and run nothing themselves.
@@ -19,9 +17,9 @@ const KEYWORDS: [&str; 4] = ["for", "select", "case", "function"];
 ///
 /// # Errors
 /// When the script cannot be read, or is too long or too deep to be looked through.
-pub fn commands(script: &str) -> Result<Vec<Vec<String>>, Danger> {
+pub fn commands(script: &str) -> Result<Vec<Vec<String>>, UnreadScript> {
     if script.len() > MAX_SCRIPT_BYTES {
-        return Err(Danger::Long);
+        return Err(UnreadScript::Long);
     }
     let mut found = Vec::new();
     collect_commands(script, MAX_SUBSTITUTION_DEPTH, &mut found)?;
@@ -29,13 +27,13 @@ pub fn commands(script: &str) -> Result<Vec<Vec<String>>, Danger> {
 }
 
 fn collect_commands(script: &str, depth: usize, found: &mut Vec<Vec<String>>) -> ScriptResult<()> {
-    let depth = depth.checked_sub(1).ok_or(Danger::Deep)?;
-    all(&script::read(script, depth)?, depth, found)
+    let depth = depth.checked_sub(1).ok_or(UnreadScript::Deep)?;
+    all(&script::read(script, depth)?.commands, depth, found)
 }
 
 fn all(commands: &[ParsedCommand], depth: usize, found: &mut Vec<Vec<String>>) -> ScriptResult<()> {
     for command in commands {
-        for inner in command.words.iter().map(|word| &word.inner).chain([&command.inner]) {
+        for inner in command.nested() {
             all(inner, depth, found)?;
         }
         one(&command.words, command.input.as_deref(), depth, found)?;
@@ -49,46 +47,24 @@ fn one(
     depth: usize,
     found: &mut Vec<Vec<String>>,
 ) -> ScriptResult<()> {
-    if words.first().is_some_and(|word| !word.quoted && KEYWORDS.contains(&word.text.as_str())) {
+    if words.first().is_some_and(|word| KEYWORDS.iter().any(|keyword| word.is_keyword(keyword))) {
         return Ok(());
     }
-    let layers = Bare::layers(words);
+    let layers = Bare::new(words).layers;
     let texts = |words: &&[ShellWord]| words.iter().map(|word| word.text.clone()).collect();
     found.extend(layers.iter().map(texts));
     let Some(last) = layers.last() else { return Ok(()) };
     let program = last.first().and_then(|word| word.text.rsplit('/').next()).unwrap_or_default();
     if SHELLS.contains(&program) {
-        return shell(last.get(1..).unwrap_or_default(), input, depth, found);
+        let (options, operands) = wrapped::options(last.get(1..).unwrap_or_default());
+        let text = operands.first().filter(|_| wrapped::takes_script(options));
+        let text = text.map(|word| word.text.as_str()).or(input);
+        return text.map_or(Ok(()), |text| collect_commands(text, depth, found));
     }
     if program == "find" {
-        return finds(last, depth, found);
-    }
-    Ok(())
-}
-
-/// Looks at the text that a shell is given to run.
-fn shell(
-    arguments: &[ShellWord],
-    input: Option<&str>,
-    depth: usize,
-    found: &mut Vec<Vec<String>>,
-) -> ScriptResult<()> {
-    let option = |word: &&ShellWord| word.text.starts_with(['-', '+']) && word.text.len() > 1;
-    let options = arguments.iter().take_while(option).count();
-    let (options, operands) = arguments.split_at(options);
-    let takes_text = options.iter().any(|word| !word.text.starts_with("--") && word.text.contains('c'));
-    let text = operands.first().filter(|_| takes_text).map(|word| word.text.as_str());
-    text.or(input).map_or(Ok(()), |text| collect_commands(text, depth, found))
-}
-
-/// Looks at the commands that `find` runs.
-fn finds(words: &[ShellWord], depth: usize, found: &mut Vec<Vec<String>>) -> ScriptResult<()> {
-    let runs = |word: &ShellWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
-    let mut rest = words;
-    while let Some(at) = rest.iter().position(runs) {
-        rest = rest.get(at + 1..).unwrap_or_default();
-        let end = rest.iter().position(|word| word.text == ";" || word.text == "+").unwrap_or(rest.len());
-        one(rest.get(..end).unwrap_or_default(), None, depth, found)?;
+        for rest in wrapped::found_commands(last) {
+            one(wrapped::until_end(rest), None, depth, found)?;
+        }
     }
     Ok(())
 }
@@ -139,10 +115,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_an_error() {
-        assert_eq!(commands("git 'log"), Err(Danger::Quotes));
-        assert_eq!(commands("git $(log"), Err(Danger::Brackets));
-        assert_eq!(commands(&"$(".repeat(100)), Err(Danger::Deep));
-        assert_eq!(commands(&"x".repeat(MAX_SCRIPT_BYTES + 1)), Err(Danger::Long));
+        assert_eq!(commands("git 'log"), Err(UnreadScript::Quotes));
+        assert_eq!(commands("git $(log"), Err(UnreadScript::Brackets));
+        assert_eq!(commands(&"$(".repeat(100)), Err(UnreadScript::Deep));
+        assert_eq!(commands(&"x".repeat(MAX_SCRIPT_BYTES + 1)), Err(UnreadScript::Long));
     }
 
     proptest! {

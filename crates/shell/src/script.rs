@@ -3,34 +3,44 @@
 //!
 //! Deliberately no shell: nothing is expanded, and a text that a shell would refuse may be read here.
 
-use super::{
-    kind::Danger,
-    syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord},
+use crate::syntax::{
+    ParsedCommand, ParsedScript, ScriptReader, ScriptResult, ShellWord, UnreadScript, is_name,
 };
 
+/// Keywords of constructs whose effect is uncertain.
+const UNCERTAIN: [&str; 5] = ["case", "select", "function", "coproc", "esac"];
+
 /// Reads a script whose commands are nested at most `depth` deep.
-pub(super) fn read(script: &str, depth: usize) -> ScriptResult<Vec<ParsedCommand>> {
-    ScriptReader::new(script, depth).commands(false)
+pub(crate) fn read(script: &str, depth: usize) -> ScriptResult<ParsedScript> {
+    let mut reader = ScriptReader::new(script, depth);
+    let commands = reader.commands(false)?;
+    Ok(ParsedScript { commands, uncertain: reader.uncertain })
 }
 
 impl ScriptReader {
     /// Reads commands to the end, or to the bracket that closes them.
-    pub(super) fn commands(&mut self, inside: bool) -> ScriptResult<Vec<ParsedCommand>> {
+    pub(crate) fn commands(&mut self, inside: bool) -> ScriptResult<Vec<ParsedCommand>> {
         let mut level = Level::default();
+        if inside {
+            self.open_bracket();
+        }
         while let Some(c) = self.peek() {
             if inside && c == ')' && !level.expects_bracket() {
                 self.at += 1;
+                self.brackets -= 1;
                 level.end(false);
                 return Ok(level.commands);
             }
             self.step(c, &mut level)?;
         }
         level.end(false);
-        if inside { Err(Danger::Brackets) } else { Ok(level.commands) }
+        self.note_if(self.brackets > 0, "brackets that do not close");
+        if inside { Err(UnreadScript::Brackets) } else { Ok(level.commands) }
     }
 
     fn step(&mut self, c: char, level: &mut Level) -> ScriptResult<()> {
         if level.tests() && "()<>|&;\n".contains(c) {
+            self.note("a sign in a test");
             self.at += 1;
             return Ok(());
         }
@@ -40,34 +50,60 @@ impl ScriptReader {
                 level.end(false);
                 return self.documents(level);
             }
-            c if c.is_whitespace() => self.at += 1,
-            '#' => {
-                while self.peek().is_some_and(|c| c != '\n') {
-                    self.at += 1
-                }
+            c if c.is_whitespace() => {
+                self.note_if(!matches!(c, ' ' | '\t'), "a blank that is none for a shell");
+                self.at += 1;
             }
-            '\\' if self.skip_sign("\\\n") => {}
+            '#' => {
+                self.note_if(self.brackets > 0, "a comment in brackets");
+                self.eat_while(|c| c != '\n');
+            }
+            '\\' if self.peek_at(1) == Some('\n') => self.next_line(),
             '&' if self.peek_at(1) == Some('>') => {
                 self.at += 1;
+                self.note_if(self.at_process(), "a function, a list or a pattern in brackets");
                 return self.redirect(level);
             }
             ';' | '&' | '|' => self.separate(level),
             '(' => return self.open(level),
             ')' => {
                 self.at += 1;
-                level.close_bracket();
+                let closes = level.close_bracket();
+                self.brackets -= usize::from(closes);
+                self.note_if(!closes, "a function or a bracket that is not paired");
             }
             '<' | '>' => return self.redirect(level),
             _ => {
                 let word = self.word()?;
-                let number = !word.quoted && word.text.chars().all(|c| c.is_ascii_digit());
+                let number = !word.is_quoted() && word.text.chars().all(|c| c.is_ascii_digit());
+                let arrow = matches!(self.peek(), Some('<' | '>'));
+                self.note_if(arrow && word.text.starts_with('{'), "a variable before an arrow");
                 // `2>` is a number that belongs to the arrow.
-                if !(number && matches!(self.peek(), Some('<' | '>'))) {
-                    level.word(word);
+                if !(number && arrow) {
+                    self.add(word, level);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Adds a word to its command.
+    fn add(&mut self, word: ShellWord, level: &mut Level) {
+        let count = level.command.words.len();
+        let uncertain = count == 0 && UNCERTAIN.iter().any(|keyword| word.is_keyword(keyword));
+        self.note_if(uncertain, "a choice, a function or a coprocess");
+        level.word(word);
+        let skipped = level.command.words.len() == count;
+        self.note_if(skipped && level.command.redirected, "a keyword behind an arrow");
+    }
+
+    /// Continues in the next line, and notes a line break that may be more than a blank.
+    fn next_line(&mut self) {
+        let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
+        let is_blank =
+            matches!(before, Some(' ' | '\t')) && self.peek_at(2) != Some('#') && !self.has_document;
+        self.note_if(!is_blank, "a backslash at the end of a line within a word");
+        self.at += 2;
     }
 
     fn separate(&mut self, level: &mut Level) {
@@ -86,6 +122,9 @@ impl ScriptReader {
     }
 
     fn open(&mut self, level: &mut Level) -> ScriptResult<()> {
+        self.note_if(self.peek_at(1) == Some('('), "a calculation");
+        let begun = level.command.redirected || !level.command.is_empty();
+        self.note_if(begun, "a function or a bracket that is not paired");
         if level.begins_sum()
             && let Some(end) = self.sum()
         {
@@ -96,17 +135,21 @@ impl ScriptReader {
         if !level.pattern {
             level.end(false);
             level.begin(GroupKind::Bracket);
+            self.open_bracket();
         }
         Ok(())
     }
 
     fn redirect(&mut self, level: &mut Level) -> ScriptResult<()> {
-        if matches!((self.peek(), self.peek_at(1)), (Some('<' | '>'), Some('('))) {
+        if self.at_process() {
             self.at += 2;
             let inner = self.deeper(|reader| reader.commands(true))?;
-            level.word(ShellWord { inner, ..ShellWord::new("/dev/fd/63") });
+            let apart = self.peek().is_none_or(|c| c.is_whitespace() || ";&|)<>".contains(c));
+            self.note_if(!apart, "a word behind a bracket");
+            level.word(ShellWord::process(inner));
             return Ok(());
         }
+        level.command.redirected = true;
         if self.skip_sign("<<<") {
             let word = self.operand()?;
             level.command.input = Some(word.text);
@@ -115,15 +158,17 @@ impl ScriptReader {
         }
         if self.skip_sign("<<") {
             let tabs = self.skip_sign("-");
-            let mark = self.operand()?;
+            let mark = self.mark()?;
             level.command.input = Some(String::new());
             level.documents.push(HereDocument { command: level.commands.len(), tabs, mark });
             return Ok(());
         }
         let reads = self.peek() == Some('<') && self.peek_at(1) != Some('>');
         self.at += 1;
+        self.note_if(reads && self.peek() == Some('|'), "an arrow without a file");
         let copies = self.skip_sign("&");
         let _ = copies || self.skip_sign(">") || self.skip_sign("|");
+        self.note_if(matches!(self.peek(), Some('>' | '|' | '&')), "an arrow without a file");
         let word = self.operand()?;
         level.command.inner.extend(word.inner);
         if copies && word.text.chars().all(|c| c.is_ascii_digit() || c == '-') {
@@ -136,17 +181,35 @@ impl ScriptReader {
 
     /// Reads the word behind an arrow.
     fn operand(&mut self) -> ScriptResult<ShellWord> {
-        while matches!(self.peek(), Some(' ' | '\t')) {
-            self.at += 1;
-        }
-        self.word()
+        self.eat_while(|c| c == ' ' || c == '\t');
+        let word = self.word()?;
+        let is_missing = word.text.is_empty() && !word.is_quoted() && !self.at_process();
+        self.note_if(is_missing, "an arrow without a file");
+        Ok(word)
+    }
+
+    /// Reads the delimiter of a here-document.
+    fn mark(&mut self) -> ScriptResult<ShellWord> {
+        self.note_if(self.brackets > 0, "a here-document in brackets");
+        self.has_document = true;
+        self.eat_while(|c| c == ' ' || c == '\t');
+        let start = self.at;
+        let mark = self.word()?;
+        let name = self.since(start);
+        let quoted = |quote| name.strip_prefix(quote).and_then(|name| name.strip_suffix(quote));
+        let name = quoted('\'').or(quoted('"')).unwrap_or(&name);
+        let is_usual = !name.is_empty() && name.chars().all(is_name);
+        let is_apart = self.peek().is_none_or(|c| " \t\n;&|<>".contains(c));
+        self.note_if(!is_usual || !is_apart, "a here-document with an unusual mark");
+        Ok(mark)
     }
 
     /// Reads the texts that follow a line for its commands.
     fn documents(&mut self, level: &mut Level) -> ScriptResult<()> {
+        self.has_document = false;
         for HereDocument { command, tabs, mark } in std::mem::take(&mut level.documents) {
             let body = self.document(tabs, &mark.text);
-            let inner = if mark.quoted { Vec::new() } else { self.substituted(&body)? };
+            let inner = if mark.is_quoted() { Vec::new() } else { self.substituted(&body)? };
             if let Some(command) = level.commands.get_mut(command) {
                 command.input = Some(body);
                 command.inner.extend(inner);
@@ -159,10 +222,8 @@ impl ScriptReader {
     fn document(&mut self, tabs: bool, mark: &str) -> String {
         let mut body = String::new();
         while self.peek().is_some() {
-            let mut line = String::new();
-            while let Some(c) = self.next().filter(|c| *c != '\n') {
-                line.push(c);
-            }
+            let line = self.eat_while(|c| c != '\n');
+            self.at += 1;
             let line = if tabs { line.trim_start_matches('\t') } else { line.as_str() };
             if line == mark {
                 break;
@@ -175,15 +236,9 @@ impl ScriptReader {
 
     /// Returns the commands that are substituted in a text.
     fn substituted(&mut self, body: &str) -> ScriptResult<Vec<ParsedCommand>> {
-        self.deeper(|reader| {
-            let mut text = Self::new(body, reader.depth);
-            text.within(text.chars.len())
-        })
-    }
-
-    /// Reads a script inside this one.
-    pub(super) fn nested(&mut self, script: &str) -> ScriptResult<Vec<ParsedCommand>> {
-        self.deeper(|reader| read(script, reader.depth))
+        let continues = body.contains("\\\n");
+        self.note_if(continues, "a backslash at the end of a line in a here-document");
+        self.apart(body, |text| text.within(text.chars.len()))
     }
 }
 
@@ -227,7 +282,7 @@ impl Level {
 
     /// Returns the first word, if it can mean something to the shell itself.
     fn first(&self) -> Option<&str> {
-        self.command.words.first().filter(|word| !word.quoted).map(|word| word.text.as_str())
+        self.command.words.first().filter(|word| !word.is_quoted()).map(|word| word.text.as_str())
     }
 
     /// Whether this is within `[[ … ]]`, where signs compare.
@@ -249,15 +304,18 @@ impl Level {
         }
     }
 
-    fn close_bracket(&mut self) {
+    /// Closes the innermost group in brackets, and returns whether there was one.
+    fn close_bracket(&mut self) -> bool {
         if std::mem::take(&mut self.pattern) {
-            return;
+            return false;
         }
         self.end(false);
-        if let Some(at) = self.open.iter().rposition(|open| open.kind == GroupKind::Bracket) {
+        let group = self.open.iter().rposition(|open| open.kind == GroupKind::Bracket);
+        if let Some(at) = group {
             self.open.truncate(at + 1);
             self.close(&[GroupKind::Bracket]);
         }
+        group.is_some()
     }
 
     fn word(&mut self, word: ShellWord) {
@@ -269,7 +327,7 @@ impl Level {
             self.commands.extend(word.inner);
             return;
         }
-        if self.command.words.is_empty() && !word.quoted && self.keyword(&word.text) {
+        if self.command.words.is_empty() && !word.is_quoted() && self.keyword(&word.text) {
             return;
         }
         self.closed = None;

@@ -1,4 +1,5 @@
-use super::{Danger, MAX_SCRIPT_BYTES};
+use super::Danger;
+use crate::MAX_SCRIPT_BYTES;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 

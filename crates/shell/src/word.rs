@@ -1,24 +1,37 @@
 //! Reads one word of a script: its quotes, and the commands that are run to make it up.
 
-use super::{
-    kind::Danger,
-    syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord},
-};
+use crate::syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord, UnreadScript, is_name};
 
 /// Maximum length of an arithmetic expression, in characters; a longer one is read as commands.
 const MAX_ARITHMETIC_CHARS: usize = 1_000;
+/// Uncertain constructs that are noted in several places.
+const IN_BRACKETS: &str = "a function, a list or a pattern in brackets";
+const BESIDE_DOCUMENT: &str = "a quote beside a here-document";
+/// Operators between a variable's name and a plain text, in braces.
+const CHANGES: [&str; 8] = [":-", "-", "%%", "%", "##", "#", "//", "/"];
 
 impl ScriptReader {
     /// Reads a word; an empty one where none begins.
-    pub(super) fn word(&mut self) -> ScriptResult<ShellWord> {
+    pub(crate) fn word(&mut self) -> ScriptResult<ShellWord> {
         let mut word = ShellWord::default();
+        let start = self.at;
         while let Some(c) = self.peek() {
             match c {
-                '(' if word.text.ends_with('=') && !word.quoted => self.list(&mut word)?,
+                '(' if word.text.ends_with('=') && !word.is_quoted() => self.list(&mut word)?,
                 ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
                 c if c.is_whitespace() => break,
                 _ => self.part(&mut word)?,
             }
+        }
+        if self.at > start {
+            self.note_if(self.peek() == Some('('), IN_BRACKETS);
+            if self.at_process() {
+                word.open(false);
+            }
+        }
+        // These are literal.
+        if !word.is_open() && matches!(word.text.as_str(), "{}" | "{" | "}" | "[" | "]" | "[[" | "]]") {
+            word.is_split = false;
         }
         Ok(word)
     }
@@ -34,13 +47,19 @@ impl ScriptReader {
                 self.at += 1;
                 // A backslash at the end of a line continues the line and is no quote.
                 if let Some(c) = self.next().filter(|c| *c != '\n') {
-                    word.quoted = true;
+                    word.quote();
                     word.text.push(c);
+                } else {
+                    self.note("a backslash at the end of a line within a word");
                 }
                 Ok(())
             }
             _ => {
-                word.text.extend(self.next());
+                let next = self.next();
+                let is_control = next.is_some_and(|c| c.is_control() || c.is_whitespace());
+                self.note_if(is_control, "a blank that is none for a shell");
+                word.is_split |= next.is_some_and(|c| "*?[]{}".contains(c));
+                word.text.extend(next);
                 Ok(())
             }
         }
@@ -49,6 +68,7 @@ impl ScriptReader {
     /// Reads the values of a list, which are no commands.
     fn list(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
+        self.note(IN_BRACKETS);
         let values = self.deeper(|reader| reader.commands(true))?;
         let words = values.into_iter().flat_map(|command| command.words);
         word.inner.extend(words.flat_map(|word| word.inner));
@@ -57,20 +77,23 @@ impl ScriptReader {
 
     fn single(&mut self, word: &mut ShellWord, escapes: bool) -> ScriptResult<()> {
         self.at += 1;
-        word.quoted = true;
+        word.quote();
         while let Some(c) = self.next() {
             match c {
                 '\'' => return Ok(()),
                 '\\' if escapes => word.text.extend(self.next()),
-                c => word.text.push(c),
+                c => {
+                    self.note_if(c == '\n' && self.has_document, BESIDE_DOCUMENT);
+                    word.text.push(c);
+                }
             }
         }
-        Err(Danger::Quotes)
+        Err(UnreadScript::Quotes)
     }
 
     fn double(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
-        word.quoted = true;
+        word.quote();
         while let Some(c) = self.peek() {
             match c {
                 '"' => {
@@ -81,18 +104,19 @@ impl ScriptReader {
                 '$' => self.dollar(word, true)?,
                 '\\' => self.escape(word),
                 c => {
+                    self.note_if(c == '\n' && self.has_document, BESIDE_DOCUMENT);
                     self.at += 1;
                     word.text.push(c);
                 }
             }
         }
-        Err(Danger::Quotes)
+        Err(UnreadScript::Quotes)
     }
 
     fn escape(&mut self, word: &mut ShellWord) {
         self.at += 1;
         match self.next() {
-            Some('\n') | None => {}
+            Some('\n') | None => self.note("a backslash at the end of a line in a text"),
             Some(c) => {
                 word.text.extend(Some('\\').filter(|_| !"\"$`\\".contains(c)));
                 word.text.push(c);
@@ -102,59 +126,76 @@ impl ScriptReader {
 
     fn backticks(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
+        self.note("backticks");
+        word.open(false);
         let mut script = String::new();
         loop {
-            match self.next().ok_or(Danger::Quotes)? {
+            match self.next().ok_or(UnreadScript::Quotes)? {
                 '`' => break,
                 '\\' if matches!(self.peek(), Some('`' | '\\' | '$')) => script.extend(self.next()),
                 c => script.push(c),
             }
         }
-        let inner = self.nested(&script)?;
+        let inner = self.apart(&script, |reader| reader.commands(false))?;
         put(word, inner);
         Ok(())
     }
 
     fn dollar(&mut self, word: &mut ShellWord, quoted: bool) -> ScriptResult<()> {
-        match self.peek_at(1) {
-            Some('(') => {
-                self.at += 1;
-                if let Some(end) = self.sum() {
-                    let inner = self.deeper(|reader| reader.within(end))?;
-                    word.inner.extend(inner);
-                    word.text.push_str("$(())");
-                } else {
-                    self.at += 1;
-                    let inner = self.deeper(|reader| reader.commands(true))?;
-                    put(word, inner);
-                }
-                Ok(())
-            }
-            Some('{') => self.deeper(|reader| reader.braces(word, quoted)),
-            Some('\'') if !quoted => {
-                self.at += 1;
-                self.single(word, true)
-            }
-            Some('"') if !quoted => {
-                self.at += 1;
-                self.double(word)
-            }
-            _ => {
-                self.at += 1;
-                word.text.push('$');
-                Ok(())
-            }
+        let next = self.peek_at(1);
+        if let Some('\'' | '"') = next
+            && !quoted
+        {
+            self.note("quotes behind a $");
+            self.at += 1;
+            return if next == Some('"') { self.double(word) } else { self.single(word, true) };
         }
+        word.open(quoted);
+        if next == Some('{') {
+            return self.deeper(|reader| reader.braces(word, quoted));
+        }
+        self.at += 1;
+        if next == Some('(') {
+            return self.substitution(word);
+        }
+        let is_special = next.is_some_and(|c| c.is_ascii_digit() || "@*#!$-[\\`".contains(c));
+        self.note_if(is_special, "a sign behind a $ that is not read here");
+        word.text.push('$');
+        word.text.push_str(&if self.skip_sign("?") { "?".to_owned() } else { self.eat_while(is_name) });
+        Ok(())
+    }
+
+    /// Reads `$(…)` or `$((…))` behind its `$`.
+    fn substitution(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
+        let Some(end) = self.sum() else {
+            self.note_if(self.peek_at(1) == Some('('), "a calculation with variables");
+            self.at += 1;
+            let inner = self.deeper(|reader| reader.commands(true))?;
+            put(word, inner);
+            return Ok(());
+        };
+        let inside = self.chars.get(self.at..end).unwrap_or_default();
+        // The values of variables would be evaluated.
+        let is_plain = inside.iter().all(|c| c.is_ascii_digit() || " +-*/%()<>=!".contains(*c));
+        self.note_if(!is_plain, "a calculation with variables");
+        let inner = self.deeper(|reader| reader.within(end))?;
+        word.inner.extend(inner);
+        word.text.push_str("$(())");
+        Ok(())
     }
 
     /// Reads `${…}`.
     fn braces(&mut self, word: &mut ShellWord, quoted: bool) -> ScriptResult<()> {
         self.at += 2;
+        let (start, is_split) = (self.at, word.is_split);
         word.text.push_str("${");
         while let Some(c) = self.peek() {
             match c {
                 '}' => {
+                    let is_plain = is_plain_variable(&self.since(start));
+                    self.note_if(!is_plain, "a variable in braces that is not read here");
                     self.at += 1;
+                    word.is_split = is_split;
                     word.text.push('}');
                     return Ok(());
                 }
@@ -165,11 +206,11 @@ impl ScriptReader {
                 _ => self.part(word)?,
             }
         }
-        Err(Danger::Brackets)
+        Err(UnreadScript::Brackets)
     }
 
     /// Returns where `((…))` ends, if it is a sum and not one group within another.
-    pub(super) fn sum(&self) -> Option<usize> {
+    pub(crate) fn sum(&self) -> Option<usize> {
         (self.peek() == Some('(') && self.peek_at(1) == Some('(')).then_some(())?;
         let mut open = 0_usize;
         let mut inner = None;
@@ -189,7 +230,7 @@ impl ScriptReader {
     }
 
     /// Goes to a place, and returns the commands that are substituted on the way.
-    pub(super) fn within(&mut self, end: usize) -> ScriptResult<Vec<ParsedCommand>> {
+    pub(crate) fn within(&mut self, end: usize) -> ScriptResult<Vec<ParsedCommand>> {
         let mut word = ShellWord::default();
         while self.at < end {
             match self.peek() {
@@ -202,6 +243,18 @@ impl ScriptReader {
         self.at = self.at.min(self.chars.len());
         Ok(word.inner)
     }
+}
+
+/// Returns whether the text between `${` and `}` names a variable and at most changes its value by a plain text.
+fn is_plain_variable(text: &str) -> bool {
+    let length = text.strip_prefix('#');
+    let text = length.unwrap_or(text);
+    let rest = text.trim_start_matches(is_name);
+    let change = CHANGES.iter().find_map(|sign| rest.strip_prefix(sign)).filter(|_| length.is_none());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,/*?-".contains(c);
+    text.len() > rest.len()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && change.map_or(rest.is_empty(), |change| change.chars().all(is_plain))
 }
 
 /// Inserts the output of commands: the folder where they run is known, the rest is not.

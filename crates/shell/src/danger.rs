@@ -4,24 +4,19 @@
 //! Deliberately no boundary: a command can be spelled in endless ways. This finds commands that a hasty model
 //! writes, not those of an attacker; the sandbox stops those. Code in other languages is not looked at.
 
-mod commands;
 mod kind;
 mod path;
-mod script;
-mod syntax;
 #[cfg(test)]
 mod tests;
-mod word;
-mod wrapped;
 
-pub use commands::commands;
 pub use kind::Danger;
 
-use syntax::{ParsedCommand, ShellWord};
-use wrapped::Bare;
+use crate::{
+    MAX_SCRIPT_BYTES, MAX_SUBSTITUTION_DEPTH, SHELLS, UnreadScript, script,
+    syntax::{ParsedCommand, ShellWord},
+    wrapped::{self, Bare},
+};
 
-/// Shells, which run their text arguments.
-const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ash", "ksh", "fish"];
 /// Other programs that run the text from a pipe.
 const INTERPRETERS: [&str; 5] = ["perl", "ruby", "node", "php", "deno"];
 /// Programs that fetch from the network.
@@ -29,16 +24,12 @@ const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Subcommands of `systemctl` that change nothing.
 const LOOKS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
-/// Maximum length of a script, in bytes; a person has to look at a longer one.
-pub const MAX_SCRIPT_BYTES: usize = 10_000;
-/// Maximum depth of command substitutions; a person has to look at deeper ones.
-const MAX_SUBSTITUTION_DEPTH: usize = 32;
 
 /// Returns the worst danger of a script; `None` if nothing was found.
 #[must_use]
 pub fn find(script: &str) -> Option<Danger> {
     if script.len() > MAX_SCRIPT_BYTES {
-        return Some(Danger::Long);
+        return Some(Danger::Unread(UnreadScript::Long));
     }
     let compact: String = script.split_whitespace().collect();
     if compact.contains(":(){:|:&};:") || compact.contains("|:&}") {
@@ -49,10 +40,10 @@ pub fn find(script: &str) -> Option<Danger> {
 
 /// Looks through a script.
 fn find_in_script(script: &str, depth: usize) -> Option<Danger> {
-    let Some(depth) = depth.checked_sub(1) else { return Some(Danger::Deep) };
+    let Some(depth) = depth.checked_sub(1) else { return Some(Danger::Unread(UnreadScript::Deep)) };
     match script::read(script, depth) {
-        Ok(commands) => all(&commands, depth),
-        Err(why) => Some(why),
+        Ok(script) => all(&script.commands, depth),
+        Err(why) => Some(Danger::Unread(why)),
     }
 }
 
@@ -68,8 +59,7 @@ enum Origin {
 fn all(commands: &[ParsedCommand], depth: usize) -> Option<Danger> {
     let (mut fed, mut worst) = (None, None);
     for command in commands {
-        let nested = command.words.iter().map(|word| &word.inner).chain([&command.inner]);
-        let nested = nested.into_iter().filter_map(|inner| all(inner, depth)).max();
+        let nested = command.nested().filter_map(|inner| all(inner, depth)).max();
         worst = worst.max(nested).max(check_command(command, fed.as_ref(), depth));
         fed = match fed {
             _ if !command.piped => None,
@@ -128,14 +118,11 @@ fn check_interpreter(
     if !(shell || INTERPRETERS.contains(&program) || program.starts_with("python")) {
         return None;
     }
-    let option = |word: &&ShellWord| word.text.starts_with(['-', '+']) && word.text.len() > 1;
-    let options = bare.arguments().iter().take_while(option).count();
-    let (options, operands) = bare.arguments().split_at(options);
-    let text = texts(options).any(|word| !word.starts_with("--") && word.contains('c'));
+    let (options, operands) = wrapped::options(bare.arguments());
     let input = !texts(options).any(|word| matches!(word, "-c" | "-m" | "-e" | "-r"));
     match operands.first() {
         Some(code) if fetched(code) => Some(Danger::Fetches),
-        Some(code) if shell && text => find_in_script(&code.text, depth),
+        Some(code) if shell && wrapped::takes_script(options) => find_in_script(&code.text, depth),
         Some(file) if file.text != "-" && file.text != "/dev/stdin" && !texts(options).any(|w| w == "-s") => {
             None
         }
@@ -197,13 +184,10 @@ fn check_program(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
 
 /// Examines the actions of `find` on its results.
 fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
-    let mut rest = bare.arguments();
-    if texts(rest).any(|word| word == "-delete") {
+    if texts(bare.arguments()).any(|word| word == "-delete") {
         return Some(Danger::DeletesFound);
     }
-    while let Some(at) = texts(rest).position(|word| matches!(word, "-exec" | "-execdir" | "-ok" | "-okdir"))
-    {
-        rest = rest.get(at + 1..).unwrap_or_default();
+    wrapped::found_commands(bare.arguments()).find_map(|rest| {
         let run = Bare::new(rest);
         match run.program() {
             _ if run.rights => return Some(Danger::Rights),
@@ -211,16 +195,12 @@ fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
             Some("shred") => return Some(Danger::Overwrites),
             _ => {}
         }
-        let end = texts(rest).position(|word| word == ";" || word == "+").unwrap_or(rest.len());
         let command = ParsedCommand {
-            words: rest.iter().take(end).map(|word| ShellWord::new(&word.text)).collect(),
+            words: wrapped::until_end(rest).iter().map(|word| ShellWord::new(&word.text)).collect(),
             ..ParsedCommand::default()
         };
-        if let Some(found) = check_interpreter(&Bare::new(&command.words), &command, None, depth) {
-            return Some(found);
-        }
-    }
-    None
+        check_interpreter(&Bare::new(&command.words), &command, None, depth)
+    })
 }
 
 fn pushes_by_force<'a>(mut arguments: impl Iterator<Item = &'a str>) -> bool {
