@@ -109,39 +109,15 @@ impl Client<'_> {
             .collect()
     }
 
-    /// Sends a message in the page's chat.
-    async fn says_in_chat(&self, text: &str) {
-        let said = self.call("POST", "/chat/herd/messages", Some(json!({ "text": text }))).await;
-        assert_eq!(said.0, 202, "{}", said.1);
-    }
-
-    /// Returns the thread of the page's chat.
+    /// Returns the newest thread.
     async fn thread_of_chat(&self) -> String {
         self.post("/threads/search", json!({})).await[0]["thread_id"].as_str().unwrap().to_owned()
     }
+}
 
-    /// Returns the lines of the page's chat.
-    async fn transcript(&self) -> Vec<Value> {
-        let mut events = http().get(self.at("/chat/herd/events")).send().await.unwrap();
-        let mut told = String::new();
-        while !told.contains("\n\n") {
-            told.push_str(std::str::from_utf8(&events.chunk().await.unwrap().unwrap()).unwrap());
-        }
-        serde_json::from_str(told.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap()
-    }
-
-    /// Waits until the page's chat has this number of final lines, and returns their texts.
-    async fn chat_shows(&self, lines: usize) -> Vec<String> {
-        let deadline = Instant::now() + SOON;
-        loop {
-            let shown = self.transcript().await;
-            if shown.len() == lines && shown.iter().all(|line| line["done"] == true) {
-                return shown.iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect();
-            }
-            assert!(Instant::now() < deadline, "{shown:#?}");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-    }
+/// Builds a house in which the person of a chat and the callers of the API are one user. The daemon is not started.
+async fn shared_house(rest: &str) -> House {
+    House::furnish(Default::default(), "", &format!("  unpaired_people: shared\n{rest}")).await
 }
 
 impl House {

@@ -1,7 +1,7 @@
 //! Calls that wait for an approval in runs of clients: shown, decided once, and only by their owner.
 
-use super::{Client, Frame, asked, resumed::damage};
-use crate::house::{House, SOON, http};
+use super::{Client, Frame, asked, resumed::damage, shared_house};
+use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{Answer, Reply};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -229,19 +229,15 @@ async fn a_run_that_died_asks_the_same_again_and_a_decision_that_came_counts() {
 
 #[tokio::test]
 async fn what_a_chat_asks_is_not_decided_by_a_client() {
-    let house = house("approvals: {tools: [write_file]}\n").await;
-    let client = Client(&house);
+    let mut house = shared_house("approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let (client, ada) = (Client(&house), Talker::new(&house, "Ada"));
     house.model.next(writes("hi"));
-    client.says_in_chat("write it").await;
-    let deadline = Instant::now() + SOON;
-    let key = loop {
-        let shown = format!("{:?}", client.transcript().await);
-        if let Some((_, rest)) = shown.split_once("/approve ") {
-            break rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>();
-        }
-        assert!(Instant::now() < deadline, "{shown}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+    ada.say("write it");
+    ada.reads_so(|text| text.contains("May I?")).await;
+    let shown = format!("{:?}", ada.answers());
+    let (_, rest) = shown.split_once("/approve ").unwrap();
+    let key: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
     let thread = client.thread_of_chat().await;
     assert_eq!(client.get(&format!("/threads/{thread}/approvals")).await, json!([]));
     assert_eq!(client.decides(&thread, &json!({ "id": key }), json!({"approved": true})).await.0, 404);

@@ -1,7 +1,7 @@
 //! How sub-agents and runs end, as shown to clients in the thread.
 
-use super::{Client, Frame, kinds, names};
-use crate::house::House;
+use super::{Client, Frame, kinds, names, shared_house};
+use crate::house::{House, Talker};
 use pudu_sim::model::{Answer, At, Reply};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -200,12 +200,12 @@ async fn a_run_that_used_up_its_calls_says_so_and_can_go_on() {
 
 #[tokio::test]
 async fn a_chat_is_told_of_a_failure_once_and_its_thread_keeps_none() {
-    let house = House::open("").await;
-    let client = Client(&house);
+    let mut house = shared_house("").await;
+    house.start();
+    let (client, ada) = (Client(&house), Talker::new(&house, "Ada"));
     house.model.next(Reply::status(401));
-    client.says_in_chat("hello").await;
-    let shown = client.chat_shows(2).await;
-    assert!(shown[1].contains("refused the key"), "{shown:?}");
+    ada.say("hello");
+    ada.reads_so(|text| text.contains("refused the key")).await;
     let thread = client.thread_of_chat().await;
     assert_eq!(client.said(&thread).await, ["human: hello"]);
     // A failed client run on the thread of a chat leaves one, which is not a line of the chat.
@@ -213,7 +213,6 @@ async fn a_chat_is_told_of_a_failure_once_and_its_thread_keeps_none() {
     let run = client.begin(&thread, "and now?", json!({})).await;
     client.until(&thread, &run, "error").await;
     assert_eq!(client.said(&thread).await.len(), 3);
-    client.says_in_chat("once more").await;
-    let shown = client.chat_shows(4).await;
-    assert_eq!(shown[3], "echo: once more", "{shown:?}");
+    ada.says("once more", "echo: once more").await;
+    assert_eq!(ada.answers().len(), 2);
 }

@@ -1,6 +1,6 @@
 //! Runs that resume after a kill or a stop of the daemon.
 
-use super::Client;
+use super::{Client, shared_house};
 use crate::{
     bounds::{reached, silent},
     house::{House, SOON, http},
@@ -97,22 +97,20 @@ async fn what_was_cut_goes_on_without_tools_that_do_not_come() {
 /// The dead run has called a tool; the chat's message is only in the inbox.
 #[tokio::test]
 async fn a_run_that_was_cut_goes_on_before_what_a_chat_asks_next() {
-    let mut house = House::build("").await;
+    let mut house = shared_house("").await;
     house.set("PUDU_CRASH_AT", "turn.open.before#2");
     house.start();
+    let ada = Talker::new(&house, "Ada");
     let mut hold = house.model.hold(3, At::Chunk(1));
     let (thread, run) = {
         let client = Client(&house);
-        client.says_in_chat("hello").await;
-        client.chat_shows(2).await;
+        ada.says("hello", "echo: hello").await;
         let thread = client.thread_of_chat().await;
         house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
         house.model.next(Reply::text("never said").words_per_chunk(1));
         let run = client.begin(&thread, "look", json!({})).await;
         hold.reached().await.unwrap();
-        // The daemon may be dead before it responds.
-        let said = http().post(client.at("/chat/herd/messages")).json(&json!({"text": "and then?"}));
-        said.send().await.ok();
+        ada.say("and then?");
         (thread, run)
     };
     house.dies().await;

@@ -1,7 +1,7 @@
 //! Stopped runs: their remains, messages to users, and that a stop survives the daemon.
 
-use super::{Client, asked};
-use crate::house::{House, http};
+use super::{Client, asked, shared_house};
+use crate::house::{House, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::{Value, json};
 
@@ -30,20 +30,19 @@ const BEFORE: [&str; 2] = ["human: hello", "ai: echo: hello"];
 
 #[tokio::test]
 async fn nothing_of_a_run_that_is_rolled_back_is_shown_or_stays() {
-    let house = House::open("").await;
-    let client = Client(&house);
-    client.says_in_chat("one").await;
-    assert_eq!(client.chat_shows(2).await, ["one", "echo: one"]);
+    let mut house = shared_house("").await;
+    house.start();
+    let (client, ada) = (Client(&house), Talker::new(&house, "Ada"));
+    ada.says("one", "echo: one").await;
     let thread = client.thread_of_chat().await;
     let mut hold = house.model.hold(1, At::Chunk(2));
     house.model.next(Reply::text("never heard of").words_per_chunk(1));
-    client.says_in_chat("two").await;
+    ada.say("two");
     hold.reached().await.unwrap();
     let run = client.begin(&thread, "three", json!({"multitask_strategy": "rollback"})).await;
     client.until(&thread, &run, "success").await;
-    let shown = client.chat_shows(4).await;
-    assert_eq!(shown[..3], ["one", "echo: one", "two"]);
-    assert!(!shown[3].contains("echo: one"), "the answer before is not told again: {}", shown[3]);
+    let shown = ada.reads_so(|text| !text.contains("never") && !text.contains("Thinking")).await;
+    assert!(!shown.contains("echo: one"), "the answer before is not shown again: {shown}");
     assert_eq!(
         client.said(&thread).await,
         ["human: one", "ai: echo: one", "human: three", "ai: echo: three"]
@@ -98,13 +97,14 @@ async fn a_stop_that_a_death_cut_is_done_after_it() {
 
 #[tokio::test]
 async fn a_stop_of_a_chats_run_that_a_death_cut_is_done_after_it() {
-    let mut house = House::build("").await;
+    let mut house = shared_house("").await;
     house.set("PUDU_CRASH_AT", "run.cancel.after#1");
     house.start();
+    let ada = Talker::new(&house, "Ada");
     let mut hold = house.model.hold(1, At::Chunk(2));
     house.model.next(Reply::text("never told").words_per_chunk(1));
     let client = Client(&house);
-    client.says_in_chat("hello").await;
+    ada.say("hello");
     hold.reached().await.unwrap();
     let thread = client.thread_of_chat().await;
     let run = client.working_run(&thread).await;
@@ -114,7 +114,7 @@ async fn a_stop_of_a_chats_run_that_a_death_cut_is_done_after_it() {
     house.start();
     let client = Client(&house);
     client.until(&thread, &run, "interrupted").await;
-    client.chat_shows(2).await;
+    ada.reads_so(|text| text.contains("Stopped")).await;
     assert_eq!(house.model.count(), 1, "nothing is asked for it");
 }
 

@@ -1,7 +1,7 @@
 //! Threads with an active run, and concurrent operations on them.
 
-use super::{Client, asked, frames, names};
-use crate::house::{House, SOON, http};
+use super::{Client, asked, frames, names, shared_house};
+use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::{At, Reply};
 use serde_json::json;
 
@@ -53,10 +53,10 @@ async fn a_message_that_is_sent_once_more_is_answered_once_more() {
 
 #[tokio::test]
 async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
-    let house = House::open("").await;
-    let client = Client(&house);
-    client.says_in_chat("hello").await;
-    client.chat_shows(2).await;
+    let mut house = shared_house("").await;
+    house.start();
+    let (client, ada) = (Client(&house), Talker::new(&house, "Ada"));
+    ada.says("hello", "echo: hello").await;
     let thread = client.thread_of_chat().await;
     client
         .call("PUT", &format!("/threads/{thread}/goal"), Some(json!({"objective": "count all regions"})))
@@ -66,17 +66,13 @@ async fn a_goal_is_taken_back_in_a_chat_while_a_client_works_on_its_thread() {
     house.model.next(Reply::text("there are sixteen").words_per_chunk(1));
     let run = client.begin(&thread, "how many?", json!({})).await;
     hold.reached().await.unwrap();
-    client.says_in_chat("/goal clear").await;
-    client.says_in_chat("/help").await;
-    let deadline = std::time::Instant::now() + SOON;
-    while !client.transcript().await.iter().any(|line| line["text"].as_str().unwrap().contains("/models")) {
-        assert!(std::time::Instant::now() < deadline, "other commands do not wait");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    ada.say("/goal clear");
+    ada.say("/help");
+    // Other commands do not wait.
+    ada.reads_so(|text| text.contains("/models")).await;
     hold.proceed();
     client.until(&thread, &run, "success").await;
-    let shown = client.chat_shows(6).await;
-    assert!(shown.iter().any(|line| line.contains("oal")), "{shown:?}");
+    ada.reads_so(|text| text.contains("oal")).await;
     assert_eq!(client.get(&format!("/threads/{thread}/goal")).await["goal"], serde_json::Value::Null);
     assert_eq!(client.said(&thread).await[2..], ["human: how many?", "ai: there are sixteen"]);
 }

@@ -20,7 +20,12 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::{runtime::Builder, sync::mpsc, task::yield_now, time::sleep};
+use tokio::{
+    runtime::Builder,
+    sync::mpsc,
+    task::yield_now,
+    time::{advance, sleep},
+};
 
 /// Size of the stack of a simulation, in bytes: futures are large without optimization.
 const STACK: usize = 64 * 1024 * 1024;
@@ -105,6 +110,8 @@ fn live(dir: &Path, story: &mut Story) -> End {
     // After each task the crash is looked for.
     let runtime = builder.enable_all().start_paused(true).event_interval(1).build().unwrap();
     let end = runtime.block_on(async {
+        // The clock of a runtime begins now: times of different lives are comparable after this.
+        advance(with(|world| world.elapsed())).await;
         with(World::is_born);
         let end = Box::pin(live_here(dir, story)).await;
         with(World::is_gone);

@@ -14,7 +14,7 @@ pub(crate) use metered::metered;
 
 use crate::{
     Client, ModelPrice,
-    setup::{KnownModel, named_model},
+    models::{KnownModel, named_model},
 };
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use pudu_base::{BudgetPeriod, BudgetScope, Model, RunId, ShortBudget, UsedBudget, UserId};

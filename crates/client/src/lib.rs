@@ -20,6 +20,7 @@ mod follow;
 mod guardrail;
 mod lazy_sandbox;
 mod memory;
+mod models;
 mod moderation;
 mod person;
 mod price;
@@ -62,6 +63,7 @@ pub use control::Control;
 pub use explain::AgentExplanation;
 pub use follow::{FrameStream, StreamRequest};
 pub use memory::{Memories, MemoryMode, MemoryOf, MemoryRules, MemorySetup, MemoryTrouble};
+pub use models::{KnownModel, ModelInfo, ThinkingSupport, named_model};
 pub use person::{ExportedPerson, ForgottenPerson, PersonData, PersonError};
 pub use price::ModelPrice;
 pub use pudu_memory as memories;
@@ -71,9 +73,7 @@ pub use run_end::{MissingSecret, RunEnd};
 pub use run_registry::{LiveRun, ThreadPlace};
 pub use runs::{ClientRun, MAX_RESUMES, Multitask, SubmitError, UnfinishedRun};
 pub use secrets::{RunSecrets, SecretError, SecretStore};
-pub use setup::{
-    AgentSetup, KnownModel, ModelInfo, SkillEvolution, SkillRules, ThinkingSupport, ToolGroups, named_model,
-};
+pub use setup::{AgentSetup, SkillEvolution, SkillRules, ToolGroups};
 pub use storage::{
     AccountUsage, MemoryRetention, Pruned, Retention, RetentionLimits, RetentionRules, Storage,
 };

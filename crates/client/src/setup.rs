@@ -1,9 +1,10 @@
 //! Setup of runs, from the current configuration.
 
 use crate::{
-    BudgetRules, ModelPrice,
+    BudgetRules,
     budget::BudgetSetup,
     memory::MemorySetup,
+    models::{KnownModel, named_model},
     moderation::Moderator,
     results::FOLDER,
     title::{TitleRules, TitleSetup},
@@ -15,7 +16,6 @@ use pudu_harness::{
     ApprovalPolicy, ContextSetup, LoopRules, PromptMount, ResultRules, RunBounds, ToolCatalog,
     ToolProgressRules, Toolbox, subagent::Kinds,
 };
-use pudu_langgraph::model::ListedModel;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -68,16 +68,6 @@ pub struct AgentSetup {
     pub skills: SkillRules,
 }
 
-/// A model, and its description for people.
-pub type KnownModel = (ModelInfo, Arc<dyn Model>);
-
-/// Returns the model with a name.
-#[must_use]
-pub fn named_model(models: &[KnownModel], name: Option<&str>) -> Option<Arc<dyn Model>> {
-    let named = models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
-    named.map(|(_, model)| model.clone())
-}
-
 /// The use of skills by agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillRules {
@@ -115,60 +105,6 @@ impl ToolGroups {
 
 /// Default timeout of an approval.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Description of a model for people.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ModelInfo {
-    /// The name by which it is chosen.
-    pub name: String,
-    /// The name that people see.
-    pub title: String,
-    /// Its description.
-    pub about: Option<String>,
-    /// Its price, if the operator wrote one.
-    pub price: Option<ModelPrice>,
-    /// Its provider's name for it.
-    pub model: String,
-    /// The model's thinking options.
-    pub thinking: ThinkingSupport,
-}
-
-/// Thinking options of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThinkingSupport {
-    /// Whether thinking can be turned on and off.
-    pub supported: bool,
-    /// Whether the effort can be set.
-    pub takes_effort: bool,
-}
-
-impl From<ModelInfo> for ListedModel {
-    fn from(info: ModelInfo) -> Self {
-        Self {
-            name: info.name,
-            model: info.model,
-            display_name: info.title,
-            description: info.about,
-            supports_thinking: info.thinking.supported,
-            supports_reasoning_effort: info.thinking.takes_effort,
-        }
-    }
-}
-
-impl ModelInfo {
-    /// Describes a model by its name alone.
-    #[must_use]
-    pub fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            title: name.to_owned(),
-            about: None,
-            price: None,
-            model: name.to_owned(),
-            thinking: ThinkingSupport::default(),
-        }
-    }
-}
 
 impl SkillRules {
     /// Returns the rules for these models. If the configured reviewing model is not among them, no skill is changed.

@@ -14,6 +14,7 @@
 //! sections that no part of pudu uses yet (`later.rs`).
 
 #[macro_use]
+mod declaration;
 mod declare;
 
 mod approvals;

@@ -7,7 +7,7 @@
 //! errors at the end. The types of values live in `setting.rs`.
 
 use super::{
-    declare::KeyDeclaration,
+    declaration::KeyDeclaration,
     env::{self, Env},
     problem::{Pos, Problem, join},
     raw::{MappingEntry, Node, NodeValue},

@@ -4,7 +4,7 @@
 //! of a variable, or nothing.
 
 use super::{
-    declare::{KeyDeclaration, ValueKind},
+    declaration::{KeyDeclaration, ValueKind},
     problem::join,
     raw,
     reader::{Effect, Key, Log},

@@ -73,7 +73,7 @@ pub struct RunView {
 impl RunView {
     /// Returns the view of a run that works. A call that waits for a decision is shown in full.
     pub fn of_progress(run: &RunId, progress: &Progress, language: Language) -> Self {
-        let view = show_progress(progress, language, Readers::Client);
+        let view = show_progress(progress, language, ViewReaders::Client);
         let ((text, choices), activity) = (view.whole(), view.activity.clone());
         let below = view.below + text.len().saturating_sub(view.text.len());
         Self { run_id: run.to_string(), text, below, activity, choices, ..Self::default() }
@@ -90,7 +90,8 @@ impl RunView {
         language: Language,
         end: &RunEnd,
     ) -> Result<Self, StoreError> {
-        let FinalView { text, choices, failed, .. } = end_in_words(language, end, Readers::Client, None, "");
+        let FinalView { text, choices, failed, .. } =
+            end_in_words(language, end, ViewReaders::Client, None, "");
         let title = shared.db.within(STORE_TIMEOUT).title(thread).await?;
         let diff = changes::diff(shared, thread, run).await;
         let (run_id, files) = (run.to_string(), end.artifacts.clone());
@@ -103,12 +104,12 @@ impl RunView {
 ///
 /// `others`: other people decide than the one who is answered.
 pub(super) fn live(progress: &Progress, language: Language, others: bool) -> ReplyView {
-    show_progress(progress, language, if others { Readers::OtherApprovers } else { Readers::Asker })
+    show_progress(progress, language, if others { ViewReaders::OtherApprovers } else { ViewReaders::Asker })
 }
 
-/// Readers of a view.
+/// ViewReaders of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Readers {
+enum ViewReaders {
     /// A chat with the person who decides.
     Asker,
     /// A chat in which other people decide.
@@ -117,14 +118,14 @@ enum Readers {
     Client,
 }
 
-fn show_progress(progress: &Progress, language: Language, readers: Readers) -> ReplyView {
+fn show_progress(progress: &Progress, language: Language, readers: ViewReaders) -> ReplyView {
     let asked = progress.asked.first();
-    let whose = if readers == Readers::OtherApprovers { language.approval_by_others() } else { "" };
+    let whose = if readers == ViewReaders::OtherApprovers { language.approval_by_others() } else { "" };
     let ask = asked.map(|asked| {
         let what = language.approval_question(&asked.request);
         let more = match asked.whole.as_deref() {
             None => String::new(),
-            Some(whole) if readers != Readers::Client && is_file(whole) => {
+            Some(whole) if readers != ViewReaders::Client && is_file(whole) => {
                 language.approval_in_file().to_owned()
             }
             Some(whole) => fenced(whole),
@@ -175,8 +176,8 @@ fn decide(language: Language, key: &str) -> Vec<Choice> {
 }
 
 /// Returns the lines about decisions.
-fn decisions(language: Language, decisions: &[Decision], readers: Readers) -> String {
-    let name = |by: &String| match readers == Readers::Client && is_local(by) {
+fn decisions(language: Language, decisions: &[Decision], readers: ViewReaders) -> String {
+    let name = |by: &String| match readers == ViewReaders::Client && is_local(by) {
         true => language.you().to_owned(),
         false => by.clone(),
     };
@@ -305,14 +306,14 @@ pub(super) async fn finished(
 ) -> FinalView {
     let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
     let title = ended.title.clone();
-    FinalView { files, title, ..end_in_words(language, ended, Readers::Asker, asker, &missing) }
+    FinalView { files, title, ..end_in_words(language, ended, ViewReaders::Asker, asker, &missing) }
 }
 
 /// Describes the end of a run for people, with the choices. `missing` names files that do not go with it.
 fn end_in_words(
     language: Language,
     ended: &RunEnd,
-    readers: Readers,
+    readers: ViewReaders,
     asker: Option<&str>,
     missing: &str,
 ) -> FinalView {

@@ -1,6 +1,6 @@
 //! Facts that were read, each with the version of its file, so that an unchanged file is read and parsed once.
 
-use crate::{fact::Fact, files::FileVersion, scope::MemoryScope};
+use crate::{fact::Fact, files::FactFileVersion, scope::MemoryScope};
 use hashlink::LruCache;
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use std::{
 const MAX_MEMORIES: usize = 256;
 
 /// Facts of one memory by their files.
-pub(crate) type KnownFacts = HashMap<PathBuf, (FileVersion, Fact)>;
+pub(crate) type KnownFacts = HashMap<PathBuf, (FactFileVersion, Fact)>;
 
 /// Facts of the latest memories. Clones share them.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ mod folder;
 mod journal;
 mod lock;
 
-pub(crate) use folder::{FileVersion, UserFolder, metadata_folder};
+pub(crate) use folder::{FactFileVersion, UserFolder, metadata_folder};
 pub(crate) use journal::{FileTransaction, MANIFEST, recover};
 pub(crate) use lock::FolderLock;
 

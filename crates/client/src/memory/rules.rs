@@ -2,7 +2,7 @@
 
 use crate::{
     RunTask,
-    setup::{KnownModel, named_model},
+    models::{KnownModel, named_model},
 };
 use pudu_base::{Model, UserId};
 use pudu_memory::{DEFAULT_AGENT, MemoryError, MemoryOptions, MemoryScope};

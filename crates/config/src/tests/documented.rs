@@ -2,7 +2,7 @@
 //! a file is not what would be made; with `PUDU_UPDATE=1` they write it.
 
 use super::*;
-use declare::ValueKind;
+use declaration::ValueKind;
 use reader::{Effect, Log};
 use schema::{every_key, schema};
 use std::{collections::BTreeMap, env, fs};

@@ -105,7 +105,7 @@ pub(super) async fn begin(
         None => format!("{}/api/v1/auth/callback/{name}", site(&gateway, &headers)),
     };
     let checks = LoginChecks { nonce: config.has_nonce, pkce: config.has_pkce };
-    let login = LoginState::begin(&name, checks, uri, &wish, seconds())?;
+    let login = LoginState::begin(&name, checks, uri, wish.next.as_deref(), wish.remember_me, seconds())?;
     let cookie = login.cookie(&sign_in.key, origin::is_https(&headers))?;
     let mut answer = found(provider.login_address(&addresses, &login).as_str());
     cookies::put([cookie], answer.headers_mut());

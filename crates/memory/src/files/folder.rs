@@ -19,7 +19,7 @@ const MIN_SETTLED_AGE: i64 = 2_000;
 
 /// Version of a file's content, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileVersion {
+pub(crate) struct FactFileVersion {
     inode: u64,
     length: u64,
     /// Seconds and nanoseconds since 1970 of the last change of the content, and of the file.
@@ -110,9 +110,9 @@ impl UserFolder {
     }
 
     /// Returns the version of a file. `None` if it changed so recently that another change could have the same version.
-    pub(crate) fn version(&self, file: &Path, now: i64) -> Option<FileVersion> {
+    pub(crate) fn version(&self, file: &Path, now: i64) -> Option<FactFileVersion> {
         let meta = self.dir.metadata(file).ok()?;
-        let version = FileVersion {
+        let version = FactFileVersion {
             inode: meta.ino(),
             length: meta.len(),
             modified: (meta.mtime(), meta.mtime_nsec()),

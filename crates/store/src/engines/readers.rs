@@ -51,11 +51,11 @@ impl<C: Connect> Readers<C> {
     }
 
     /// Waits for a place, and opens a connection if none is left of earlier reads.
-    pub(crate) async fn acquire(&self) -> Result<Reader<C>> {
+    pub(crate) async fn acquire(&self) -> Result<ReadLease<C>> {
         let place = Arc::clone(&self.0.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let earlier = self.0.lock().connections.pop().map(|(_, connection)| connection);
         let connection = self.0.database.connect(earlier).await?;
-        Ok(Reader { connection, pool: Arc::clone(&self.0), _place: place })
+        Ok(ReadLease { connection, pool: Arc::clone(&self.0), _place: place })
     }
 
     /// Closes all that do not work just now; the others are closed when they are done.
@@ -86,13 +86,13 @@ impl<C: Connect> ReaderPool<C> {
 }
 
 /// A connection while it reads. One whose call was given up is not used again: dropping it closes it.
-pub(crate) struct Reader<C: Connect> {
+pub(crate) struct ReadLease<C: Connect> {
     pub(crate) connection: C::Connection,
     pool: Arc<ReaderPool<C>>,
     _place: OwnedSemaphorePermit,
 }
 
-impl<C: Connect> Reader<C> {
+impl<C: Connect> ReadLease<C> {
     /// Gives the connection back, if it is of further use.
     pub(crate) fn end<T>(self, outcome: &Result<T>) {
         if !matches!(outcome, Err(error) if error.is_outage()) {

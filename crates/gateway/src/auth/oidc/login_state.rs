@@ -1,7 +1,6 @@
 //! State of a login under way, in a signed cookie of the browser that began it. The answer has to match it. Nothing is
 //! stored here.
 
-use super::LoginWish;
 use crate::auth::{
     cookies::{self, cookie},
     session::SessionKey,
@@ -48,7 +47,8 @@ impl LoginState {
         provider: &str,
         checks: LoginChecks,
         redirect_uri: String,
-        wish: &LoginWish,
+        next: Option<&str>,
+        remember: bool,
         now: i64,
     ) -> Result<Self> {
         Ok(Self {
@@ -57,8 +57,8 @@ impl LoginState {
             nonce: checks.nonce.then(random).transpose()?,
             verifier: checks.pkce.then(random).transpose()?,
             redirect_uri,
-            next: wish.next.as_deref().filter(|next| is_path(next)).unwrap_or(HOME).to_owned(),
-            remember: wish.remember_me,
+            next: next.filter(|next| is_path(next)).unwrap_or(HOME).to_owned(),
+            remember,
             until: now + LOGIN_SECS,
         })
     }
@@ -141,8 +141,7 @@ mod tests {
     fn a_login_is_read_by_its_own_provider_and_key_until_it_ends() {
         let key = |secret: &str| SessionKey::from_secret(secret.into());
         let checks = LoginChecks { nonce: true, pkce: true };
-        let wish = LoginWish { next: Some("/a".to_owned()), remember_me: true };
-        let state = LoginState::begin("acme", checks, "https://x/cb".into(), &wish, 100).unwrap();
+        let state = LoginState::begin("acme", checks, "https://x/cb".into(), Some("/a"), true, 100).unwrap();
         let set = state.cookie(&key("a secret"), true).unwrap();
         let text = set.to_str().unwrap();
         assert!(

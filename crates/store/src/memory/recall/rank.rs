@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn rare_words_are_looked_up_and_common_ones_in_pairs() {
-        type Row = (&'static [(&'static str, i64)], &'static [&'static [usize]]);
-        let table: [Row; 5] = [
+        type RankedRow = (&'static [(&'static str, i64)], &'static [&'static [usize]]);
+        let table: [RankedRow; 5] = [
             (&[], &[]),
             (&[("unknown", 0)], &[]),
             (&[("b", 20), ("a", 10), ("unknown", 0)], &[&[1], &[0]]),
