@@ -3,7 +3,7 @@
 use super::{Client, shared_house};
 use crate::{
     bounds::{reached, silent},
-    house::{House, SOON, http},
+    house::{House, SOON, Talker},
 };
 use pudu_sim::model::{At, Reply};
 use serde_json::json;

@@ -13,8 +13,8 @@
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
 //! sections that no part of pudu uses yet (`later.rs`).
 
-#[macro_use]
 mod declaration;
+#[macro_use]
 mod declare;
 
 mod approvals;

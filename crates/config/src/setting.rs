@@ -4,7 +4,8 @@
 //! it. Empty text is the same as nothing. The value of a variable is never shown.
 
 use super::{
-    declare::{Setting, ValueKind},
+    declaration::ValueKind,
+    declare::Setting,
     problem::{Problem, join, nearest},
     quantity::{self, NumberUnit},
     raw::{Node, NodeValue},

@@ -6,12 +6,15 @@ use std::{cell::Cell, pin::Pin};
 /// Answer of a simulated network.
 pub type SimulatedAnswer = Pin<Box<dyn Future<Output = Result<Response, reqwest::Error>> + Send>>;
 
+/// A simulated network: a function that answers requests.
+pub type SimulatedNetwork = fn(Request) -> SimulatedAnswer;
+
 thread_local! {
-    static SIMULATED: Cell<Option<fn(Request) -> SimulatedAnswer>> = const { Cell::new(None) };
+    static SIMULATED: Cell<Option<SimulatedNetwork>> = const { Cell::new(None) };
 }
 
 /// Has a function answer all requests of this thread until it ends. The timeouts of requests are the function's task.
-pub fn simulate(answer: fn(Request) -> SimulatedAnswer) {
+pub fn simulate(answer: SimulatedNetwork) {
     SIMULATED.set(Some(answer));
 }
 

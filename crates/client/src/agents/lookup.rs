@@ -16,7 +16,7 @@ impl Client {
     /// Returns the custom agents that a user finds.
     pub async fn roster(&self, owner: Option<&UserId>) -> Roster {
         let agents = self.agents_of(owner, false);
-        pudu_kit::blocking::run(move || agents.list()).await.unwrap_or_default()
+        blocking::run(move || agents.list()).await.unwrap_or_default()
     }
 
     /// Finds a shared custom agent, or one of a user.
@@ -41,13 +41,13 @@ impl Client {
     /// cannot be read at the moment.
     pub async fn lead_soul_mark(&self) -> Option<String> {
         let agents = self.0.agents.clone();
-        pudu_kit::blocking::run(move || agents.lead_soul_mark()).await.ok().flatten()
+        blocking::run(move || agents.lead_soul_mark()).await.ok().flatten()
     }
 
     /// Returns whether a user finds a custom agent of that name, one that cannot be used included.
     pub async fn has_agent(&self, name: &str, owner: Option<&UserId>) -> bool {
         let (agents, name) = (self.agents_of(owner, false), name.to_owned());
-        pudu_kit::blocking::run(move || agents.exists(&name)).await.unwrap_or(false)
+        blocking::run(move || agents.exists(&name)).await.unwrap_or(false)
     }
 
     /// Returns the normal form of a new agent's name, if it is free for a user.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Writes the rules, and the name of the model that reads conversations, under the keys of both of DeerFlow's shapes.
 /// Settings with secrets are left out: the model is only named.
 #[must_use]
-pub fn settings(memory: Option<(&MemoryRules, Option<&str>)>) -> Value {
+pub(crate) fn settings(memory: Option<(&MemoryRules, Option<&str>)>) -> Value {
     let usual = MemoryRules::default();
     let (rules, model) = memory.unwrap_or((&usual, None));
     let enabled = memory.is_some();

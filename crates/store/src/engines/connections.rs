@@ -20,7 +20,10 @@ use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -39,7 +42,8 @@ pub(crate) enum WriteLink {
 
 /// The readers' way to the database.
 pub(crate) enum ReadLink {
-    Memory(MemoryDb),
+    /// A database in memory, and whether it is closed.
+    Memory(MemoryDb, AtomicBool),
     File(Readers<DbFile>),
     Server(Readers<PgServer>),
 }
@@ -53,7 +57,10 @@ pub(crate) async fn connect(
         DbLocation::Memory => {
             let db = MemoryDb::open()?;
             schema::migrate(&mut Tx::Sqlite(&db.lock()))?;
-            Ok((WriteLink::Sqlite(SqliteWriter::Memory(db.clone())), ReadLink::Memory(db)))
+            Ok((
+                WriteLink::Sqlite(SqliteWriter::Memory(db.clone())),
+                ReadLink::Memory(db, AtomicBool::new(false)),
+            ))
         }
         DbLocation::Sqlite(path) => {
             let path = make_file(path)?;
@@ -136,7 +143,8 @@ impl ReadLink {
         job: &Arc<impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static>,
     ) -> Result<T> {
         match self {
-            Self::Memory(db) => job(&mut Tx::Sqlite(&db.lock())),
+            Self::Memory(_, closed) if closed.load(Ordering::Acquire) => Err(StoreError::Closed),
+            Self::Memory(db, _) => job(&mut Tx::Sqlite(&db.lock())),
             Self::File(readers) => {
                 let reader = readers.acquire().await?;
                 let read = || job(&mut Tx::Sqlite(&reader.connection));
@@ -159,7 +167,7 @@ impl ReadLink {
 
     pub(crate) async fn close(&self) {
         match self {
-            Self::Memory(_) => {}
+            Self::Memory(_, closed) => closed.store(true, Ordering::Release),
             Self::File(readers) => readers.close().await,
             Self::Server(readers) => readers.close().await,
         }
