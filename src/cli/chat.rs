@@ -145,7 +145,7 @@ async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<C
             return talk(Arc::new(chat), manner, &format!("pudu at {url}")).await;
         }
     }
-    inside(start, loaded, args.name, manner).await
+    Box::pin(inside(start, loaded, args.name, manner)).await
 }
 
 /// Chats with a daemon in this process. Its log goes to a file: here it would garble the talk.

@@ -7,7 +7,7 @@ use std::{cell::Cell, pin::Pin};
 pub type SimulatedAnswer = Pin<Box<dyn Future<Output = Result<Response, reqwest::Error>> + Send>>;
 
 /// A simulated network: a function that answers requests.
-pub type SimulatedNetwork = fn(Request) -> SimulatedAnswer;
+type SimulatedNetwork = fn(Request) -> SimulatedAnswer;
 
 thread_local! {
     static SIMULATED: Cell<Option<SimulatedNetwork>> = const { Cell::new(None) };

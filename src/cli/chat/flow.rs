@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn line(id: &str, text: &str, done: bool) -> TranscriptLine {
-        TranscriptLine::by_agent(id.into(), text, done)
+        TranscriptLine::by_agent(id, text, done)
     }
 
     fn step(print: &str, tail: &str) -> AnswerStep {

@@ -154,7 +154,8 @@ impl ReadLink {
                 answered
             }
             Self::Server(readers) => {
-                let (mut reader, job) = (readers.acquire().await?, Arc::clone(job));
+                // The state of a connection that is made has kilobytes, for which a read of a file needs no room.
+                let (mut reader, job) = (Box::pin(readers.acquire()).await?, Arc::clone(job));
                 let read = on_thread(CancellationToken::new(), move |waiter: &Waiter| {
                     let answered = job(&mut reader.connection.tx(waiter));
                     reader.end(&answered);
