@@ -149,7 +149,7 @@ impl fmt::Display for UsedBudget {
             None => write!(f, "{whose}{period} is used up.{opens}"),
             Some(short) if short.is_too_small() => {
                 let (limit, needs) = (short.amount(short.limit), short.amount(short.needs));
-                let help = "To wait does not help: /new starts a shorter conversation, and whoever runs this bot can \
+                let help = "To wait does not help: /new starts a shorter conversation, and your admin can \
                             raise the limit";
                 let key = self.scope.as_str();
                 write!(
