@@ -135,7 +135,7 @@ impl fmt::Display for UsedBudget {
             BudgetScope::Everybody => "The budget of everybody together",
         };
         if self.busy {
-            let left = "is not used up, but calls under way may spend all that is left of it";
+            let left = "is not used up, but calls under way may spend the rest";
             return write!(f, "{whose} {left}. Please try again in some minutes.");
         }
         let (period, opens) = match (self.scope, self.period) {
