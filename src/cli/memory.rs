@@ -16,12 +16,11 @@ use pudu_client::{
 };
 use pudu_config::{Config, LoadedConfig, Start};
 use pudu_daemon::store;
-use pudu_kit::home::Home;
+use pudu_kit::{file, home::Home};
 use serde_json::Value;
 use std::{
     fs::File,
-    io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -94,7 +93,8 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
             let of = resolve_memory(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
             let document = format!("{:#}", reader(config).await?.export(&of).await?);
             let Some(output) = output else { return Ok(document) };
-            write(output, &document).with_context(|| format!("cannot write {}", output.display()))?;
+            file::create(output, document.as_bytes(), 0o600)
+                .with_context(|| format!("cannot write {}", output.display()))?;
             Ok(format!("wrote {}", output.display()))
         }
         MemoryCommand::Import { file, whose, yes } => {
@@ -157,13 +157,6 @@ fn users(config: &Config) -> Result<String> {
         lines.push(format!("{}  {}  {facts} facts", scope.user(), scope.agent()));
     }
     Ok(if lines.is_empty() { "nothing is remembered of anybody".to_owned() } else { lines.join("\n") })
-}
-
-/// Writes a new file, readable only by its owner.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 fn read(path: &Path) -> Result<Value> {

@@ -128,8 +128,7 @@ pub fn groups(hot: &HotConfig) -> ToolGroups {
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.
 fn kind(subagent: &Subagent, models: &[KnownModel]) -> SubagentKind {
     let Subagent { name, about, system, tools, without, skills, model, bounds } = subagent.clone();
-    let named = models.iter().find(|(info, _)| Some(&info.name) == model.as_ref());
-    let model = named.map(|(_, model)| model.clone());
+    let model = named_model(models, model.as_deref());
     SubagentKind { name, about, system: system.into(), tools, without, skills, model, bounds }
 }
 

@@ -31,6 +31,11 @@ pub(super) fn reading(key: &str) -> TurnId {
 /// Returns the question that a button decides, and how.
 pub(super) fn pressed(kind: &InboundKind) -> Option<(&str, bool)> {
     let InboundKind::Press { action } = kind else { return None };
+    decided_by(action)
+}
+
+/// Returns the question that the action of a choice decides, and how.
+pub fn decided_by(action: &str) -> Option<(&str, bool)> {
     let approve = action.strip_prefix(APPROVE).map(|key| (key.trim(), true));
     approve.or_else(|| Some((action.strip_prefix(DENY)?.trim(), false)))
 }

@@ -9,11 +9,7 @@ use anyhow::{Context, Result, bail};
 use pudu_channels::{Channel, ChannelError, ChatCommand, EventSink};
 use pudu_config::{self as config, AccountPolicy, FollowUpMode, HotConfig};
 use pudu_texts::Language;
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -243,14 +239,7 @@ pub fn policy(hot: &HotConfig, name: &str) -> AccountRules {
 /// Returns how the page and the terminal treat people.
 pub fn own_policy(hot: &HotConfig) -> AccountRules {
     let (timezone, language) = (hot.timing.timezone.clone(), hot.timing.language);
-    // Only the operator speaks there.
-    let approvers = BTreeSet::from([local::PERSON.to_owned()]);
-    AccountRules {
-        timezone,
-        language,
-        approvers,
-        ..AccountRules::open(Access::everyone(), FollowUpMode::Queue)
-    }
+    AccountRules { timezone, language, ..AccountRules::open(Access::everyone(), FollowUpMode::Queue) }
 }
 
 /// Makes edited manners count from the next message on.

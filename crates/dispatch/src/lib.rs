@@ -48,6 +48,7 @@ mod voice;
 
 pub use access::{Access, PairedPeople, Refusals};
 pub use account::{Account, AccountRules, Accounts};
+pub use approval::decided_by;
 pub use pairing::GOOD_FOR;
 pub use shared::{DispatchRules, Shared};
 

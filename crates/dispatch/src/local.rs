@@ -18,9 +18,6 @@ use tokio_util::sync::CancellationToken;
 /// The account's name: one that no account of the configuration has.
 pub use pudu_config::LOCAL as ACCOUNT;
 
-/// Id of the person who uses the page and the terminal.
-pub const PERSON: &str = "local";
-
 /// Returns the language of the page and the terminal: the configured one, or else the person's.
 pub fn language(shared: &Shared, person: Option<Language>) -> Language {
     let configured = shared.accounts.get(ACCOUNT).and_then(|account| account.policy().language);

@@ -1,4 +1,4 @@
-//! Settings of memory, and facts in the form of clients.
+//! Facts of memory in the form of clients.
 
 use pudu_memory::{FactCategory, FactEdit, FactSource, NewFact};
 use schemars::JsonSchema;

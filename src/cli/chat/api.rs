@@ -84,14 +84,16 @@ impl Api {
     }
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
-        let request = self.request(Method::POST, path).json(body).timeout(REQUEST_TIMEOUT);
-        read(self.send(request).await?).await
+        self.post_within(REQUEST_TIMEOUT, path, body).await
     }
 
     /// Posts a slash command.
     pub(super) async fn command(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
-        let request = self.request(Method::POST, path).json(body).timeout(COMMAND_TIMEOUT);
-        read(self.send(request).await?).await
+        self.post_within(COMMAND_TIMEOUT, path, body).await
+    }
+
+    async fn post_within(&self, timeout: Duration, path: &str, body: &Value) -> Result<Value, ApiFailure> {
+        read(self.send(self.request(Method::POST, path).json(body).timeout(timeout)).await?).await
     }
 
     /// Follows the views of a run.
@@ -128,10 +130,7 @@ impl Api {
         let reason = reason(answer).await;
         Err(match status {
             StatusCode::NOT_FOUND => ApiFailure::Missing(reason),
-            StatusCode::TOO_MANY_REQUESTS => {
-                ApiFailure::Later { reason, after: wait.map(Duration::from_secs) }
-            }
-            status if status.is_server_error() => {
+            status if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
                 ApiFailure::Later { reason, after: wait.map(Duration::from_secs) }
             }
             _ => ApiFailure::Refused(reason),

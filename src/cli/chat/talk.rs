@@ -26,10 +26,13 @@ impl ChatTranscript {
     /// Takes the lines so far: nothing in them is new.
     pub(super) fn begin(&mut self, lines: Vec<TranscriptLine>) {
         self.begun = true;
-        let (finished, open) = lines.into_iter().partition(|line: &TranscriptLine| line.done);
-        self.open = open;
-        let finished: Vec<TranscriptLine> = finished;
-        self.finished.extend(finished.into_iter().map(|line| line.id));
+        for line in lines {
+            if line.done {
+                self.finished.push_back(line.id);
+            } else {
+                self.open.push(line);
+            }
+        }
     }
 
     /// Takes a line, and returns it if it is new and finished.

@@ -7,12 +7,15 @@ use super::{
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use pudu_channels::{BoxFuture, Choice};
 use pudu_client::base::{MessageId, ThreadId};
-use pudu_dispatch::{Shared, sent, view::RunView};
+use pudu_dispatch::{Shared, decided_by, sent, view::RunView};
+use pudu_kit::file;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
-    path::PathBuf,
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -155,7 +158,7 @@ impl Inner {
     async fn post(&self, letter: &Letter) -> Result<Vec<Posted>, Unsent> {
         let thread = self.thread().await?;
         let done = match &letter.act {
-            Act::Choose(action) => match decision(action) {
+            Act::Choose(action) => match decided_by(action) {
                 Some((key, approved)) => self.decide(&thread, key, approved).await,
                 None => self.say(&thread, letter, action).await,
             },
@@ -281,12 +284,6 @@ fn context() -> Value {
     json!({ "approvals": "ask" })
 }
 
-/// Returns the question that a choice decides, and how.
-fn decision(action: &str) -> Option<(&str, bool)> {
-    let approved = action.strip_prefix("/approve ").map(|key| (key, true));
-    approved.or_else(|| Some((action.strip_prefix("/deny ")?, false)))
-}
-
 /// Copies a file of a thread into the home of the daemon in this process, and returns its path.
 async fn kept(shared: &Shared, thread: &str, path: &str) -> Option<String> {
     let sandbox = shared.client.files(&thread.into()).await.ok()?;
@@ -356,11 +353,12 @@ impl CommandReply {
 }
 
 impl ReplyFile {
-    /// Writes the file into a folder and returns its place, or why it has none.
-    fn write(&self, folder: &std::path::Path) -> LineFile {
+    /// Writes the file into a folder, readable only by its owner, and returns its place, or why it has none.
+    fn write(&self, folder: &Path) -> LineFile {
         let plain = self.name.rsplit('/').next().unwrap_or_default();
-        let path: PathBuf = folder.join(plain);
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &self.content));
+        let path = folder.join(plain);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let written = made.and_then(|()| file::create(&path, self.content.as_bytes(), 0o600));
         let place = match written {
             Ok(()) => path.display().to_string(),
             Err(error) => format!("not written: {error}"),
@@ -376,7 +374,8 @@ struct ChatReader {
     begun: bool,
     /// Runs to follow, oldest first, each with its thread.
     queue: VecDeque<(String, String)>,
-    following: Option<(Views, String, String)>,
+    /// Views of the first run.
+    following: Option<Views>,
     /// Number of times in a row that the daemon could not be reached.
     failures: u32,
 }
@@ -400,7 +399,7 @@ impl ChatReader {
             {
                 tokio::time::sleep(backoff(self.failures)).await;
                 match self.chat.api.views(&thread, &run).await {
-                    Ok(views) => self.following = Some((views, thread, run)),
+                    Ok(views) => self.following = Some(views),
                     Err(ApiFailure::Missing(reason)) => {
                         self.queue.pop_front();
                         let line = TranscriptLine::by_agent(&run, &reason, true);
@@ -410,23 +409,8 @@ impl ChatReader {
                 }
             }
             let news = match &mut self.following {
-                Some((views, thread, _)) => tokio::select! {
-                    view = views.next() => match view {
-                        Some(view) => {
-                            let (thread, is_done) = (thread.clone(), view.done);
-                            self.failures = 0;
-                            if is_done {
-                                self.following = None;
-                                self.queue.pop_front();
-                            }
-                            Some(ChatNews::Line(self.chat.line(&thread, view).await))
-                        }
-                        None => {
-                            self.following = None;
-                            self.failures += 1;
-                            Some(ChatNews::Lost)
-                        }
-                    },
+                Some(views) => tokio::select! {
+                    view = views.next() => Some(self.seen(view).await),
                     Some(posted) = self.unread.recv() => self.take(posted),
                 },
                 None => match self.unread.recv().await {
@@ -438,6 +422,23 @@ impl ChatReader {
                 return news;
             }
         }
+    }
+
+    /// Takes the next view of the first run; `None` if the connection is lost.
+    async fn seen(&mut self, view: Option<RunView>) -> ChatNews {
+        let (Some(view), Some((thread, _))) = (view, self.queue.front()) else {
+            self.following = None;
+            self.failures += 1;
+            return ChatNews::Lost;
+        };
+        let is_done = view.done;
+        let line = self.chat.line(thread, view).await;
+        self.failures = 0;
+        if is_done {
+            self.following = None;
+            self.queue.pop_front();
+        }
+        ChatNews::Line(line)
     }
 
     /// Takes the result of a letter. A run begins as a line without words.
@@ -481,12 +482,5 @@ mod tests {
         let lines = past(&page, &["b".to_owned()]);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["q", "answer", "next"]);
-    }
-
-    #[test]
-    fn only_approve_and_deny_decide() {
-        assert_eq!(decision("/approve k"), Some(("k", true)));
-        assert_eq!(decision("/deny k"), Some(("k", false)));
-        assert_eq!(decision("/stop"), None);
     }
 }

@@ -80,7 +80,8 @@ impl AgentError {
     }
 
     /// Returns the error of a look-up that broke down.
-    pub(crate) fn broken(error: tokio::task::JoinError) -> Self {
+    #[must_use]
+    pub fn broken(error: tokio::task::JoinError) -> Self {
         Self::Io { path: PathBuf::from("agents"), why: io::Error::other(error) }
     }
 

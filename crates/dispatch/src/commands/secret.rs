@@ -7,7 +7,6 @@ use pudu_client::{
     base::{UserId, is_secret_name},
     store::StoreError,
 };
-use pudu_config::LOCAL;
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeSet;
@@ -39,7 +38,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
         _ => language.secret_usage().to_owned(),
     };
     let gone = given && delete_message(context).await;
-    let kept_nowhere = !context.is_chat() || context.inbound.address.account == LOCAL;
+    let kept_nowhere = !context.is_chat();
     let text = match (given, gone) {
         (false, _) => text,
         // Nothing keeps it here, but a terminal and its shell are not ours.

@@ -14,6 +14,7 @@ use pudu_client::{
     agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options},
     base::{Sampling, Thinking},
 };
+use pudu_kit::blocking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -265,9 +266,7 @@ async fn work<T: Send + 'static>(
     work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {
     let agents = gateway.client().agents_of(Some(&caller.user), caller.is_admin());
-    tokio::task::spawn_blocking(move || work(agents)).await.unwrap_or_else(|error| {
-        Err(AgentError::Io { path: "agents".into(), why: std::io::Error::other(error) })
-    })
+    blocking(move || work(agents), AgentError::broken).await
 }
 
 /// Writes how an agent's model thinks and answers, by [`OPTIONS`].

@@ -5,6 +5,7 @@ use super::mcp_edit as edit;
 use crate::{ApiError, Caller, Confirmation, GatewayState, Json};
 use pudu_client::skills::{SkillError, Skills};
 use pudu_config::extensions;
+use pudu_kit::blocking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -123,10 +124,8 @@ impl GatewayState {
         work: impl FnOnce(&Skills) -> Result<T, SkillError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let skills = self.client().skills();
-        let done = tokio::task::spawn_blocking(move || work(&skills)).await.unwrap_or_else(|error| {
-            Err(SkillError::Io { path: "extensions".into(), why: std::io::Error::other(error) })
-        });
-        done.map_err(|error| {
+        let broken = |error| SkillError::Io { path: "extensions".into(), why: std::io::Error::other(error) };
+        blocking(move || work(&skills), broken).await.map_err(|error| {
             tracing::error!(%error, "failed to use extensions file");
             ApiError::internal("the extensions file cannot be used; the log says why")
         })

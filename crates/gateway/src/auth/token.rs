@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 use pudu_client::base::MessageId;
+use pudu_kit::file;
 use secrecy::SecretString;
-use std::{io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{io::ErrorKind, path::Path};
 
 /// The file's name in the home.
 pub const FILE: &str = "gateway-token";
@@ -31,16 +32,13 @@ pub fn found(home: &Path) -> Option<SecretString> {
 }
 
 fn make(path: &Path) -> Result<SecretString> {
-    use std::io::Write;
     let mut bytes = [0u8; 24];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     // Beside and renamed, so that no half-written token is ever read.
     let beside = path.with_extension(MessageId::fresh().as_str());
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(token.as_bytes())?;
-    std::fs::rename(&beside, path).with_context(|| format!("cannot write {}", path.display()))?;
+    let written = file::replace(path, &beside, token.as_bytes(), 0o600);
+    written.with_context(|| format!("cannot write {}", path.display()))?;
     Ok(token.into())
 }
 

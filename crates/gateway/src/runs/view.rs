@@ -31,7 +31,10 @@ pub(super) struct RunViews {
 impl RunViews {
     pub(super) fn new(gateway: &GatewayState, thread: &ThreadId, run: &RunId, language: Language) -> Self {
         let live = gateway.client().live_run(run).filter(|live| !live.closed.is_cancelled());
-        let live = live.map(|live| (live.replay.ticks(), live)).map(|(ticks, live)| (live, ticks));
+        let live = live.map(|live| {
+            let ticks = live.replay.ticks();
+            (live, ticks)
+        });
         let (gateway, thread, run) = (gateway.clone(), thread.clone(), run.clone());
         Self { gateway, thread, run, language, live, sent: None, due: Instant::now(), is_over: false }
     }
@@ -55,7 +58,6 @@ impl RunViews {
                 biased;
                 () = live.closed.cancelled() => self.live = None,
                 Ok(()) = ticks.changed() => {}
-                else => live.closed.cancelled().await,
             }
         }
         if self.is_over {

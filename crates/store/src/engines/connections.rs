@@ -84,12 +84,12 @@ pub(crate) async fn connect(
 async fn open_file(path: &Path) -> Result<rusqlite::Connection> {
     let open = || async {
         let path = path.to_owned();
-        let opened = blocking::run(move || {
+        let work = move || {
             let connection = sqlite::connect(&path, DbEngine::Sqlite.writing())?;
             schema::migrate(&mut Tx::Sqlite(&connection))?;
             Ok(connection)
-        });
-        opened.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
+        };
+        blocking(work, |error| StoreError::Unavailable(error.to_string())).await
     };
     let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(20)).with_max_times(8);
     open.retry(waits).when(|error| matches!(error, StoreError::Unavailable(_))).await
